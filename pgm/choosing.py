@@ -1,0 +1,75 @@
+"""From logits to codes: temperature, top-k, top-p, and the draw itself by inverse CDF. Pure functions."""
+
+import torch
+from torch import Tensor
+
+
+def temperatures(
+    steps: int, temperature: float = 1.0, inverse_start: float = 1.0, inverse_end: float = 1.0, power: float = 1.0, warmup: int = 0
+) -> list[float]:
+    """Temperature of each step; logits are divided by it, 0 means argmax.
+
+    `temperature` alone is constant. The published samplers multiply logits by tau_i = linspace(inverse_start,
+    inverse_end)[i] ** power, halved during the first `warmup` steps (flatter, not sharper); ours divide, so the
+    result is temperature / tau_i.
+    """
+    ramp = torch.linspace(inverse_start, inverse_end, steps, dtype=torch.float64) ** power
+    ramp[:warmup] *= 0.5
+    return [temperature / tau for tau in ramp.tolist()]
+
+
+def suppress(logits: Tensor, ids: tuple[int, ...]) -> Tensor:
+    """Logits (..., V) with the columns `ids` at minus infinity, in float32."""
+    logits = logits.float()
+    if ids:
+        logits = logits.index_fill(-1, torch.tensor(ids, device=logits.device), -torch.inf)
+    return logits
+
+
+def keep_top_k(logits: Tensor, k: int | None) -> Tensor:
+    """Keep exactly the k largest of the last axis (ties: the lower id), the rest at minus infinity; None keeps all."""
+    if k is None or k >= logits.shape[-1]:
+        return logits
+    kept = logits.sort(dim=-1, descending=True, stable=True).indices[..., :k]
+    return torch.full_like(logits, -torch.inf).scatter(-1, kept, logits.gather(-1, kept))
+
+
+def keep_top_p(logits: Tensor, p: float | None) -> Tensor:
+    """Nucleus filter (arXiv 1904.09751): drop an entry when the mass of the larger ones already exceeds p."""
+    if p is None or p >= 1:
+        return logits
+    ordered, order = logits.sort(dim=-1, descending=True, stable=True)
+    mass = ordered.softmax(-1)
+    preceding = mass.cumsum(-1) - mass
+    dropped = (preceding > p).scatter(-1, order, preceding > p)
+    return logits.masked_fill(dropped, -torch.inf)
+
+
+def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
+    """Inverse CDF: probabilities (B, Q, V) float32, uniforms (B, Q) in [0, 1) -> codes (B, Q) int64.
+
+    Never returns a code of zero probability.
+    """
+    cdf = probabilities.cumsum(-1)  # (B, Q, V)
+    total = cdf[..., -1:]
+    # Rounding may bring u * total up to total itself, behind the last code; step back by one representable number.
+    target = torch.minimum(uniforms[..., None].to(cdf.dtype) * total, torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(cdf, target, right=True).squeeze(-1)
+
+
+def choose(
+    logits: Tensor, uniforms: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Draw a code for every query.
+
+    logits: (B, Q, V) float32, -inf where forbidden; uniforms: (B, Q). Returns codes (B, Q) int64 and their
+    log-probabilities (B, Q) float32 under the distribution drawn from (with temperature 0: under temperature 1).
+    """
+    if temperature == 0:
+        codes = logits.argmax(-1)
+        return codes, logits.log_softmax(-1).gather(-1, codes[..., None]).squeeze(-1)
+    # The largest logit goes to 0 first, so that neither a tiny temperature nor huge logits overflow.
+    scaled = (logits - logits.amax(-1, keepdim=True)) / temperature
+    log_probabilities = keep_top_p(keep_top_k(scaled, top_k), top_p).log_softmax(-1)
+    codes = draw(log_probabilities.exp(), uniforms)
+    return codes, log_probabilities.gather(-1, codes[..., None]).squeeze(-1)

@@ -1,0 +1,43 @@
+"""All randomness of a generation, drawn up front: each image has its own seed, so it is the same in any batch.
+
+Everything is drawn on the CPU in float64 from a generator of its own; global generators are not touched.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Uniforms in [0, 1) and Gumbel noise of a batch of images."""
+
+    codes: Tensor  # (B, L) float64: which code each position gets, by inverse CDF
+    order: Tensor  # (B, L) float64: ranks give the random order
+    roll: Tensor  # (B,) float64: cyclic shift of a fixed order
+    confidence: Tensor | None  # (B, S, L) float64 Gumbel noise, only for confidence sampling
+
+
+def draw_noise(seeds: list[int], length: int, confidence_steps: int = 0) -> Noise:
+    """Draw the noise of images with these seeds (0 <= seed < 2**63) for `length` positions.
+
+    confidence_steps: number of steps that confidence sampling will take, 0 for fixed orders. The draws of an image
+    depend on its seed only: roll, then codes, then order, then confidence noise step by step.
+    """
+    rolls, codes, orders, gumbels = [], [], [], []
+    for seed in seeds:
+        generator = torch.Generator().manual_seed(seed)
+
+        def uniform(*shape: int, generator: torch.Generator = generator) -> Tensor:
+            return torch.rand(*shape, dtype=torch.float64, generator=generator)
+
+        rolls.append(uniform(()))
+        codes.append(uniform(length))
+        orders.append(uniform(length))
+        if confidence_steps:
+            smallest = torch.finfo(torch.float64).tiny
+            gumbels.append(-(-uniform(confidence_steps, length).clamp_min(smallest).log()).log())
+    return Noise(
+        torch.stack(codes), torch.stack(orders), torch.stack(rolls), torch.stack(gumbels) if confidence_steps else None
+    )

@@ -1,0 +1,262 @@
+"""Partition Transformer (arXiv 2505.18883, section 4): two groups of tokens that cannot see each other predict each other.
+
+Positions: the beginning-of-sequence token (BOS) has position 0, content position p (0-based) has position p + 1.
+Internally registers come first, so position p lives at p + registers. Module names are the public checkpoints' keys.
+
+    encoder   tokens of a group attend to their own group
+    GroupSwap position queries fetch the other group's encoder outputs
+    decoder   queries attend to the other group's encoder outputs, then logits
+"""
+
+import re
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from pgm.attention import resolve_backend
+from pgm.conditioning import LabelEmbedding, TimestepEmbedding
+from pgm.group_swap import GroupSwap, QueryMode, QueryProcessor
+from pgm.layers import CrossAttentionBlock, OutputLayer, SelfAttentionBlock, TokenEmbedding
+from pgm.positions import RotaryEmbedding
+
+
+@dataclass(frozen=True)
+class PartitionTransformerConfig:
+    """Sizes of a Partition Transformer. Defaults are those of the published image models."""
+
+    vocab_size: int  # rows of the embedding and logits, special ids included
+    length: int  # content positions, BOS not counted
+    width: int
+    heads: int
+    encoder_layers: int
+    decoder_layers: int
+    mask_id: int  # never fed in, its logit is suppressed
+    bos_id: int
+    registers: int = 2  # first half belongs to group 1, second half to group 0
+    num_classes: int = 0
+    num_styles: int = 0  # optional second label table, added to the class's
+    condition_width: int = 0  # 0: the width; text models use 128 with a timestep embedding
+    query_mode: QueryMode = "learn+freqs"
+    query_processor: QueryProcessor = "linear"
+    decoder_mode: str = "cross-only"  # or interleave, interleave-k-cross, interleave-k-self, k-cross-first
+    self_attention_first: bool = False
+    mlp_ratio: int = 4
+    dropout: float = 0.1
+    model_type: str = "partition-transformer"
+
+    @property
+    def special_ids(self) -> tuple[int, ...]:
+        """Ids that no sampler may produce: the mask, and BOS where it is not a token of the data."""
+        return (self.mask_id, self.bos_id) if self.bos_id > self.mask_id else (self.mask_id,)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What does not change during a generation: modulations of every block, GroupSwap queries of every position."""
+
+    encoder: tuple[Tensor, ...]  # each (B, 6, D)
+    decoder: tuple[Tensor, ...]  # each (B, 6, D)
+    output: Tensor  # (B, 2, D)
+    queries: Tensor | None  # (length + 1, D), None where queries depend on encoder outputs
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Encoder output with the internal positions of its rows and, for ragged batches, which rows count."""
+
+    hidden: Tensor  # (B, K, D)
+    positions: Tensor  # (B, K) int64, internal
+    visible: Tensor | None  # (B, K) bool, None = all
+
+
+def decoder_layer_kinds(mode: str, layers: int, self_attention_first: bool = False) -> list[str]:
+    """Kinds ("cross" or "self") of decoder layers for a decoder mode of the published code.
+
+    Raises ValueError for an unknown mode.
+    """
+    if mode == "cross-only":
+        return ["cross"] * layers
+    if match := re.fullmatch(r"(\d+)-cross-first", mode):
+        return ["cross" if i < int(match[1]) else "self" for i in range(layers)]
+    if mode == "interleave":
+        kinds = ["self", "cross"] if self_attention_first else ["cross", "self"]
+    elif match := re.fullmatch(r"interleave-(\d+)-(cross|self)", mode):
+        count, kind = int(match[1]), match[2]
+        kinds = ["cross"] * count + ["self"] if kind == "cross" else ["cross"] + ["self"] * count
+    else:
+        raise ValueError(
+            f"decoder_mode must be cross-only, interleave, interleave-k-cross, interleave-k-self or k-cross-first, got {mode!r}"
+        )
+    return [kinds[i % len(kinds)] for i in range(layers)]
+
+
+class _Encoder(nn.Module):
+    def __init__(self, blocks: list[SelfAttentionBlock]):
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+
+
+class _Decoder(nn.Module):
+    def __init__(self, group_swap: GroupSwap, layers: list[nn.Module]):
+        super().__init__()
+        self.group_swap = group_swap
+        self.layers = nn.ModuleList(layers)
+
+
+class PartitionTransformer(nn.Module):
+    """The model; `forward` trains both groups at once, `prepare`/`encode`/`decode` generate."""
+
+    def __init__(self, config: PartitionTransformerConfig):
+        super().__init__()
+        self.config = config
+        self.attention_backend = "sdpa"
+        width, condition = config.width, config.condition_width or config.width
+        block = (width, config.heads, condition, config.mlp_ratio, config.dropout)
+        self.vocab_embed = TokenEmbedding(config.vocab_size, width)
+        if config.num_classes:
+            self.cls_embed = LabelEmbedding(config.num_classes, condition)
+        if config.num_styles:
+            self.style_embed = LabelEmbedding(config.num_styles, condition)
+        if not config.num_classes:
+            self.sigma_map = TimestepEmbedding(condition)
+        self.rotary_emb = RotaryEmbedding(width // config.heads)
+        if config.registers:
+            self.reg_tokens = nn.Embedding(config.registers, width)
+        self.encoder = _Encoder([SelfAttentionBlock(*block) for _ in range(config.encoder_layers)])
+        kinds = decoder_layer_kinds(config.decoder_mode, config.decoder_layers, config.self_attention_first)
+        layers = [CrossAttentionBlock(*block) if kind == "cross" else SelfAttentionBlock(*block) for kind in kinds]
+        positions = config.length + 1 + config.registers
+        swap = GroupSwap(width, config.heads, positions, config.query_mode, config.query_processor)
+        self.decoder = _Decoder(swap, layers)
+        self.output_layer = OutputLayer(width, config.vocab_size, condition)
+        self._initialise()
+
+    def _initialise(self) -> None:
+        # Zero gates and zero head: a fresh model predicts the uniform distribution and every block is the identity.
+        for name, module in self.named_modules():
+            if name.endswith("adaLN_modulation") or name == "output_layer.linear":
+                nn.init.zeros_(module.weight)
+                nn.init.zeros_(module.bias)
+        if self.config.registers:
+            nn.init.normal_(self.reg_tokens.weight, std=0.02)
+
+    def set_attention_backend(self, backend: str) -> None:
+        """Choose the attention kernel: auto, sdpa, xformers or math. Raises ValueError where it cannot run."""
+        self.attention_backend = resolve_backend(backend, self.vocab_embed.embedding.device)
+
+    def condition(self, classes: Tensor | None, styles: Tensor | None = None) -> Tensor:
+        """Class labels (B,) int64 (-1 = null), style labels likewise -> condition (B, C).
+
+        A model without class labels takes a (B,) tensor of sigmas (zeros for the released text models).
+        """
+        if not self.config.num_classes:
+            return self.sigma_map(classes)
+        vector = self.cls_embed(classes)
+        if self.config.num_styles:
+            vector = vector + self.style_embed(torch.full_like(classes, -1) if styles is None else styles)
+        return vector
+
+    # -- training -----------------------------------------------------------------------------------------------
+
+    def forward(self, tokens: Tensor, groups: Tensor, classes: Tensor, styles: Tensor | None = None) -> Tensor:
+        """Predict every token from the other group.
+
+        tokens: (B, 1 + L) int64, BOS first, all true; groups: (B, 1 + L) in {0, 1}; classes, styles: (B,) as in
+        `condition`. Returns logits (B, 1 + L, V); the logits of a position depend on tokens of the other group only.
+        """
+        condition = self.condition(classes, styles)
+        registers, swap, backend = self.config.registers, self.decoder.group_swap, self.attention_backend
+        hidden = self.vocab_embed(tokens)
+        groups = groups.bool()
+        if registers:
+            batch = len(tokens)
+            hidden = torch.cat((self.reg_tokens.weight.to(hidden.dtype).expand(batch, -1, -1), hidden), dim=1)
+            first = torch.arange(registers, device=tokens.device) < registers // 2
+            groups = torch.cat((first.expand(batch, -1), groups), dim=1)
+        positions = torch.arange(hidden.shape[1], device=tokens.device)  # (L',) internal
+        angles = self.rotary_emb(positions, hidden.dtype)
+        same = groups[:, :, None] == groups[:, None, :]  # (B, L', L')
+        for block in self.encoder.blocks:
+            hidden = block(hidden, block.modulation(condition), angles, same[:, None], backend)
+        # Register rows are not predicted; they only matter as queries where decoder layers mix queries.
+        drop = registers if self.config.decoder_mode == "cross-only" else 0
+        query_angles = tuple(a[:, :, drop:] for a in angles)
+        other = ~same[:, None, drop:]
+        summary = None
+        if swap.depends_on_memory:
+            per_group = swap.summary(hidden, torch.stack((groups, ~groups), dim=1))  # (B, 2, D): for group 0, group 1
+            summary = per_group.gather(1, groups[:, drop:, None].long().expand(-1, -1, per_group.shape[-1]))
+        x = swap(swap.queries(positions[drop:], summary), hidden, query_angles, angles, other, backend)
+        for layer in self.decoder.layers:
+            if isinstance(layer, CrossAttentionBlock):
+                x = layer(x, hidden, layer.modulation(condition), query_angles, angles, other, backend)
+            else:
+                x = layer(x, layer.modulation(condition), query_angles, same[:, None], backend)
+        x = x[:, registers - drop :]
+        return self.output_layer(x, self.output_layer.modulation(condition))  # (B, 1 + L, V)
+
+    # -- generation ---------------------------------------------------------------------------------------------
+
+    def prepare(self, condition: Tensor) -> Prepared:
+        """Compute once per generation what no step changes, for condition (B, C)."""
+        swap, queries = self.decoder.group_swap, None
+        if not swap.depends_on_memory:
+            first = self.config.registers
+            queries = swap.queries(torch.arange(first, first + self.config.length + 1, device=condition.device))[0]
+        return Prepared(
+            tuple(block.modulation(condition) for block in self.encoder.blocks),
+            tuple(layer.modulation(condition) for layer in self.decoder.layers),
+            self.output_layer.modulation(condition),
+            queries,
+        )
+
+    def encode(self, tokens: Tensor, positions: Tensor, prepared: Prepared, lengths: Tensor | None = None) -> Memory:
+        """Encode the clean tokens of a generation.
+
+        tokens, positions: (B, K) int64 in any order, BOS included at position 0; lengths: (B,) how many of the K
+        columns count in each row (the rest is padding), or None for all.
+        """
+        registers = self.config.registers
+        hidden, internal = self.vocab_embed(tokens), positions + registers
+        visible = None
+        if registers:
+            ids = torch.arange(registers // 2, registers, device=tokens.device)
+            batch = len(tokens)
+            hidden = torch.cat((self.reg_tokens.weight[ids].to(hidden.dtype).expand(batch, -1, -1), hidden), dim=1)
+            internal = torch.cat((ids.expand(batch, -1), internal), dim=1)
+        if lengths is not None:
+            columns = torch.arange(hidden.shape[1], device=tokens.device)
+            visible = columns < (lengths + hidden.shape[1] - tokens.shape[1])[:, None]  # registers always count
+        angles = self.rotary_emb(internal, hidden.dtype)
+        mask = None if visible is None else visible[:, None, None]
+        for block, modulation in zip(self.encoder.blocks, prepared.encoder, strict=True):
+            hidden = block(hidden, modulation, angles, mask, self.attention_backend)
+        return Memory(hidden, internal, visible)
+
+    def decode(self, memory: Memory, positions: Tensor, prepared: Prepared, lengths: Tensor | None = None) -> Tensor:
+        """Logits (B, Q, V) at positions (B, Q) int64 (0 = BOS, 1.. = content) given encoded clean tokens.
+
+        lengths: (B,) how many queries of each row count; needed only where decoder layers mix queries.
+        """
+        swap, backend = self.decoder.group_swap, self.attention_backend
+        dtype = memory.hidden.dtype
+        internal = positions + self.config.registers
+        query_angles, key_angles = self.rotary_emb(internal, dtype), self.rotary_emb(memory.positions, dtype)
+        mask = None if memory.visible is None else memory.visible[:, None, None]
+        if prepared.queries is not None:
+            queries = prepared.queries[positions]  # (B, Q, D)
+        else:
+            shape = memory.hidden.shape[:2]
+            visible = memory.visible if memory.visible is not None else torch.ones(shape, dtype=torch.bool, device=positions.device)
+            queries = swap.queries(internal, swap.summary(memory.hidden, visible[:, None]))
+        x = swap(queries, memory.hidden, query_angles, key_angles, mask, backend)
+        query_mask = None
+        if lengths is not None:
+            query_mask = (torch.arange(positions.shape[1], device=positions.device) < lengths[:, None])[:, None, None]
+        for layer, modulation in zip(self.decoder.layers, prepared.decoder, strict=True):
+            if isinstance(layer, CrossAttentionBlock):
+                x = layer(x, memory.hidden, modulation, query_angles, key_angles, mask, backend)
+            else:
+                x = layer(x, modulation, query_angles, query_mask, backend)
+        return self.output_layer(x, prepared.output)

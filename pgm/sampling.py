@@ -1,0 +1,209 @@
+"""The sampling loop (arXiv 2505.18883, section 5; MaskGIT, arXiv 2202.04200): a generator of steps.
+
+There is one loop for images and text, partition and masked transformers, generation and editing. Whoever consumes it
+decides what to do with a step; closing it ends the work.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pgm.choosing import choose, suppress, temperatures
+from pgm.guidance import GuidanceSchedule, guidance_weights, guide
+from pgm.noise import Noise
+from pgm.orders import Order, fixed_order
+from pgm.predictors import Clean, Predictor
+from pgm.schedules import Schedule, step_counts
+
+ConfidenceMode = Literal["linear", "warmup", "random", "none"]
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """How codes are chosen. The defaults are the published ones but for `confidence_temperature` of other sources."""
+
+    steps: int = 32
+    order: Order = "halton"
+    schedule: Schedule = "arccos"
+    guidance_scale: float = 0.0
+    guidance_schedule: GuidanceSchedule = "linear"
+    temperature: float = 1.0  # divides logits, 0 = argmax
+    temperature_warmup: int = 0  # first steps at twice the temperature (published code: 1)
+    top_k: int | None = None
+    top_p: float | None = None
+    roll: bool = False  # shift the Halton order cyclically, by a different amount for every image
+    confidence_mode: ConfidenceMode = "linear"  # noise on confidences: fading, first two steps random, all random, none
+    confidence_temperature: float = 4.5
+    confidence_counts: Literal["pgm", "maskgit"] = "pgm"
+    resample_known: bool = False  # masked transformers only: draw known codes anew at each step, as published
+    suppress_special: bool = True
+
+
+@dataclass(frozen=True)
+class Step:
+    """State after one step. Tensors are on the network's device and are never changed afterwards."""
+
+    index: int  # 0-based
+    total: int
+    codes: Tensor  # (B, L) int64, -1 where unknown
+    known: Tensor  # (B, L) bool
+    filled: Tensor  # (B, L) bool, became known at this step
+    computed: int  # token positions run through the network so far, per image, guidance passes included
+    computed_masked: int  # what a masked transformer would have run by now
+    seconds: float  # since the start
+
+
+def sample(
+    predictor: Predictor,
+    noise: Noise,
+    grid: tuple[int, int],
+    config: SamplingConfig,
+    device: torch.device | str = "cpu",
+    known_codes: Tensor | None = None,
+) -> Iterator[Step]:
+    """Generate codes step by step.
+
+    noise: of B images for L = grid[0] * grid[1] positions; known_codes: (B, L) int64 with -1 where codes are to be
+    generated (None: everywhere), left unchanged. Yields one `Step` per forward pass; if nothing is to be generated, a
+    single step that says so. Raises FloatingPointError when the network returns NaN.
+    """
+    start = time.perf_counter()
+    batch, length = noise.codes.shape
+    codes = torch.full((batch, length), -1) if known_codes is None else known_codes.clone().cpu()
+    given = codes >= 0
+    plan = _plan(config, (length - given.sum(1)).tolist())  # (B, S)
+    steps = plan.shape[1]
+    weights = guidance_weights(config.guidance_scale, steps, config.guidance_schedule)
+    heats = temperatures(steps, config.temperature, warmup=config.temperature_warmup)
+    special = predictor.special_ids if config.suppress_special else ()
+    pending = _pending(config, grid, noise, given)  # (B, L), positions to generate first
+    counts = plan.cumsum(1)  # generated up to and including a step
+    totals = counts[:, -1] if steps else torch.zeros(batch, dtype=torch.int64)
+    uniforms = noise.codes.to(torch.float32).to(device)  # float64 does not exist on every device
+    arrival = given.long().argsort(dim=1, descending=True, stable=True)  # given positions first, ascending
+    known, given_count = given.clone(), given.sum(1)
+    codes, arrival, pending = codes.to(device), arrival.to(device), pending.to(device)
+    computed = computed_masked = 0
+    if not steps:
+        yield Step(0, 0, codes, known.to(device), torch.zeros_like(given).to(device), 0, 0, time.perf_counter() - start)
+        return
+    known = known.to(device)
+    resample = config.resample_known and predictor.can_resample
+    for index in range(steps):
+        before = counts[:, index] - plan[:, index]  # (B,) generated so far
+        clean = _clean(codes, arrival, given_count + before)
+        if config.order == "confidence":
+            first, last = torch.zeros_like(before) if resample else before, totals
+        else:
+            first, last = torch.zeros_like(before) if resample else before, counts[:, index]
+        queries, query_lengths, valid = _window(pending, first, last)
+        guided = weights[index] != 0 and predictor.can_guide
+        conditional, unconditional = predictor.predict(clean, queries, query_lengths, guided)
+        logits = suppress(guide(conditional, unconditional, weights[index]), special)
+        if logits.isnan().any():
+            raise FloatingPointError(f"the network returned NaN at step {index} in {conditional.dtype}; try dtype float32")
+        chosen, log_p = choose(logits, uniforms.gather(1, queries), heats[index], config.top_k, config.top_p)
+        if config.order == "confidence":
+            scores = _confidence(log_p, noise, queries, index, steps, config)
+            scores = scores.masked_fill(known.gather(1, queries), torch.inf).masked_fill(~valid, -torch.inf)
+            selected = _best(scores, (counts[:, index] - first).to(device))
+        else:
+            selected = valid
+        if predictor.unknown_id is not None:
+            chosen = torch.where(chosen == predictor.unknown_id, -1, chosen)  # only without suppress_special
+        codes = _write(codes, queries, chosen, selected)
+        filled = (codes >= 0) & ~known
+        known = codes >= 0
+        arrival, pending = _arrive(arrival, pending, filled, given_count + before, before, config.order == "confidence")
+        passes = 2 if guided else 1
+        computed += passes * predictor.cost(clean.arrival.shape[1], queries.shape[1])
+        computed_masked += passes * (length + 1)
+        yield Step(index, steps, codes, known, filled, computed, computed_masked, time.perf_counter() - start)
+
+
+def planned_steps(config: SamplingConfig, length: int) -> int:
+    """Number of steps that generating `length` codes takes: `config.steps`, or fewer when there are fewer codes."""
+    return min(config.steps, length)
+
+
+def _plan(config: SamplingConfig, unknown: list[int]) -> Tensor:
+    """(B, S) codes to reveal per step; rows with fewer unknown codes than steps end early."""
+    rule = "ordered"
+    if config.order == "confidence":
+        rule = "confidence" if config.confidence_counts == "pgm" else "confidence-maskgit"
+    rows = [step_counts(config.schedule, count, config.steps, rule) for count in unknown]
+    steps = max(map(len, rows))
+    return torch.tensor([row + [0] * (steps - len(row)) for row in rows], dtype=torch.int64).reshape(len(rows), steps)
+
+
+def _pending(config: SamplingConfig, grid: tuple[int, int], noise: Noise, given: Tensor) -> Tensor:
+    """(B, L) positions in the order in which they are to be generated, given ones moved to the end."""
+    if config.order == "confidence":
+        order = torch.arange(given.shape[1]).expand(len(given), -1)
+    else:
+        order = fixed_order(config.order, grid, noise.order, noise.roll if config.roll else None)
+    last = given.gather(1, order).long().argsort(dim=1, stable=True)
+    return order.gather(1, last)
+
+
+def _clean(codes: Tensor, arrival: Tensor, lengths: Tensor) -> Clean:
+    longest = int(lengths.max())
+    ragged = bool((lengths != longest).any())
+    return Clean(codes, arrival[:, :longest], lengths.to(codes.device) if ragged else None)
+
+
+def _window(pending: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Columns first[b]..last[b]-1 of every row as (B, Q) positions, their lengths if they differ, and a mask (B, Q)."""
+    size = last - first
+    longest = int(size.max())
+    ragged = bool((size != longest).any())
+    columns = (first[:, None] + torch.arange(longest)).clamp_max(pending.shape[1] - 1).to(pending.device)
+    size = size.to(pending.device)
+    valid = torch.arange(longest, device=pending.device) < size[:, None]
+    return pending.gather(1, columns), size if ragged else None, valid
+
+
+def _confidence(log_p: Tensor, noise: Noise, queries: Tensor, index: int, steps: int, config: SamplingConfig) -> Tensor:
+    """(B, Q) scores: log-probability plus Gumbel noise that fades to zero at the last step."""
+    if config.confidence_mode == "none" or (config.confidence_mode == "warmup" and index >= 2):
+        return log_p
+    gumbel = noise.confidence[:, index].float().to(queries.device).gather(1, queries)
+    if config.confidence_mode == "linear":
+        fading = 1 - index / (steps - 1) if steps > 1 else 0.0
+        return log_p + config.confidence_temperature * fading * gumbel
+    return gumbel
+
+
+def _best(scores: Tensor, counts: Tensor) -> Tensor:
+    """Mask (B, Q) of exactly counts[b] highest scores in each row; of equal ones the first."""
+    ranks = scores.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+    return ranks < counts[:, None]
+
+
+def _write(codes: Tensor, queries: Tensor, chosen: Tensor, selected: Tensor) -> Tensor:
+    """A copy of the codes (B, L) with the selected choices in place."""
+    # Unselected columns are sent to an extra position behind the last, which is cut off again.
+    target = torch.where(selected, queries, codes.shape[1])
+    return torch.cat((codes, codes[:, :1]), dim=1).scatter(1, target, chosen)[:, :-1]
+
+
+def _arrive(
+    arrival: Tensor, pending: Tensor, filled: Tensor, known_count: Tensor, generated: Tensor, by_confidence: bool
+) -> tuple[Tensor, Tensor]:
+    """Append this step's positions to the arrival order; confidence also takes them out of the pending ones."""
+    if by_confidence:
+        # New positions (ascending) move before the ones still pending; earlier ones keep their place in front.
+        new = filled.gather(1, pending)
+        columns = torch.arange(pending.shape[1], device=pending.device)
+        done = columns < generated.to(pending.device)[:, None]
+        pending = pending.gather(1, torch.where(done, 0, torch.where(new, 1, 2)).argsort(dim=1, stable=True))
+    # Generated positions are a prefix of `pending`; behind the given ones they make up the arrival order.
+    length = arrival.shape[1]
+    given = (known_count - generated).to(arrival.device)[:, None]
+    columns = torch.arange(length, device=arrival.device)
+    source = (columns - given).clamp_min(0).expand(len(arrival), -1)
+    return torch.where(columns < given, arrival, pending.gather(1, source)), pending
