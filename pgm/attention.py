@@ -29,11 +29,15 @@ def resolve_backend(backend: str, device: torch.device | str) -> str:
         try:
             import xformers.ops  # noqa: F401
         except Exception as error:
-            raise ValueError(f"attention='xformers' is not usable here ({error}); install the extra [xformers]") from error
+            raise ValueError(
+                f"attention='xformers' is not usable here ({error}); install the extra [xformers]"
+            ) from error
     return backend
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, backend: str = "sdpa", dropout: float = 0.0) -> Tensor:
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, backend: str = "sdpa", dropout: float = 0.0
+) -> Tensor:
     """Attend from `q` to `k`, `v`; a query that may see no key gets zeros.
 
     q: (B, H, Lq, E); k, v: (B, H, Lk, E); mask: bool, broadcastable to (B, H, Lq, Lk), True = visible, or None for
@@ -54,7 +58,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, backe
 def _math(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
     scores = (q @ k.transpose(-1, -2)).float() / q.shape[-1] ** 0.5  # (B, H, Lq, Lk)
     if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
+        # The lowest finite number: a row without visible keys then has finite gradients too.
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     return F.dropout(scores.softmax(-1), dropout).to(v.dtype) @ v
 
 

@@ -5,7 +5,12 @@ from torch import Tensor
 
 
 def temperatures(
-    steps: int, temperature: float = 1.0, inverse_start: float = 1.0, inverse_end: float = 1.0, power: float = 1.0, warmup: int = 0
+    steps: int,
+    temperature: float = 1.0,
+    inverse_start: float = 1.0,
+    inverse_end: float = 1.0,
+    power: float = 1.0,
+    warmup: int = 0,
 ) -> list[float]:
     """Temperature of each step; logits are divided by it, 0 means argmax.
 

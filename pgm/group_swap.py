@@ -58,7 +58,9 @@ class GroupSwap(nn.Module):
         pooled = hidden.logsumexp(dim=2)
         return torch.where(pooled.isinf(), 0.0, pooled).to(memory.dtype)
 
-    def forward(self, queries: Tensor, memory: Tensor, query_angles, key_angles, mask: Tensor | None, backend: str) -> Tensor:
+    def forward(
+        self, queries: Tensor, memory: Tensor, query_angles, key_angles, mask: Tensor | None, backend: str
+    ) -> Tensor:
         """queries (1 or B, Q, D), memory (B, K, D), mask broadcastable to (B, 1, Q, K) -> decoder input (B, Q, D)."""
         k, v = (split_heads(t, self.heads) for t in self.hidden_to_key_value(memory).chunk(2, dim=-1))
         q = rotate(split_heads(queries, self.heads), query_angles).to(k.dtype).expand(len(memory), -1, -1, -1)

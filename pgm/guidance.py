@@ -32,8 +32,12 @@ def guidance_weights(scale: float, steps: int, schedule: str = "linear") -> list
     return [scale * p for p in progress]
 
 
-def guide(conditional: Tensor, unconditional: Tensor | None, weight: float) -> Tensor:
-    """Mix logits of any equal shape; without an unconditional part the conditional one is returned."""
+def guide(conditional: Tensor, unconditional: Tensor | None, weight: float | Tensor) -> Tensor:
+    """Mix logits of equal shape in float32; without an unconditional part the conditional one is returned.
+
+    weight: one number, or a tensor that broadcasts against the logits.
+    """
     if unconditional is None:
         return conditional
-    return (1 + weight) * conditional - weight * unconditional
+    # Half precision ends at 65504, which large weights would overflow.
+    return (1 + weight) * conditional.float() - weight * unconditional.float()

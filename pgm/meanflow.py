@@ -1,8 +1,8 @@
-"""MeanFlow (arXiv 2505.13447): a map between a data distribution and N(0, I) that needs one network evaluation, or a few.
+"""MeanFlow (arXiv 2505.13447): a map between data and N(0, I) that takes one network evaluation, or a few.
 
-Time runs from the Gaussian (t = 0) to the data (t = 1), RMDM's naming (arXiv 2609.12382): z_t = (1-t) gaussian + t data and
-v_t = data - gaussian. The network u(z, r, t) is the average velocity between r and t, so that z_r = z_t - (t-r) u(z_t, r, t)
-and z_0 = z_1 - u(z_1, 0, 1). Sizes: B batch, K dimensions of the vectors.
+Time runs from the Gaussian (t = 0) to the data (t = 1), RMDM's naming (arXiv 2609.12382): z_t = (1-t) gaussian + t data
+and v_t = data - gaussian. The network u(z, r, t) is the average velocity between r and t, so that z_r = z_t - (t-r)
+u(z_t, r, t) and z_0 = z_1 - u(z_1, 0, 1). Sizes: B batch, K dimensions of the vectors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def sample_times(
     std: float = 1.0,
     device: torch.device | str = "cpu",
 ) -> tuple[Tensor, Tensor]:
-    """Draw r <= t, each (count,) in (0, 1), from two logit-normals; r = t except in a share `share_apart` of the samples."""
+    """Draw r <= t, each (count,) in (0, 1), from two logit-normals; r = t except in a share `share_apart`."""
     logits = mean + std * torch.randn(2, count, generator=generator, device=device)
     times = torch.sigmoid(logits)
     t, r = times.amax(0), times.amin(0)
@@ -59,14 +59,21 @@ def sample_times(
 def adaptive_loss(squared_error: Tensor, power: float = 0.0, constant: float = 1e-3) -> Tensor:
     """Per-sample loss D / sg(D + constant)^power for D (B,); power 0 is the plain squared error.
 
-    The image paper uses 0.75 to 1. For vectors of few dimensions keep 0: down-weighting large errors moves the prediction from
-    the conditional mean towards a mode and the result is visibly not Gaussian.
+    The image paper uses 0.75 to 1. For vectors of few dimensions keep 0: down-weighting large errors moves the
+    prediction from the conditional mean towards a mode and the result is visibly not Gaussian.
     """
     return squared_error / (squared_error.detach() + constant) ** power
 
 
 def meanflow_loss(
-    velocity: Velocity, data: Tensor, gaussian: Tensor, r: Tensor, t: Tensor, *, power: float = 0.0, constant: float = 1e-3
+    velocity: Velocity,
+    data: Tensor,
+    gaussian: Tensor,
+    r: Tensor,
+    t: Tensor,
+    *,
+    power: float = 0.0,
+    constant: float = 1e-3,
 ) -> Tensor:
     """Mean loss of a batch: data (B, K), gaussian (B, K), r (B,), t (B,) -> scalar."""
     z = interpolate(gaussian, data, t)
@@ -136,7 +143,10 @@ class MeanFlowNet(nn.Module):
         self.config = config
         self.input = nn.Linear(config.dimension, config.width)
         self.time = nn.Sequential(
-            nn.Linear(4 * config.frequencies, config.width), nn.SiLU(), nn.Linear(config.width, config.width), nn.SiLU()
+            nn.Linear(4 * config.frequencies, config.width),
+            nn.SiLU(),
+            nn.Linear(config.width, config.width),
+            nn.SiLU(),
         )
         self.blocks = nn.ModuleList(ResidualBlock(config.width) for _ in range(config.blocks))
         # No norm before the output: u must be able to grow with z, or the tails never arrive.
@@ -175,7 +185,9 @@ def train_meanflow(
     device: torch.device | str = "cpu",
     report: Callable[[int, float], None] | None = None,
 ) -> MeanFlowNet:
-    """Train a network that carries data (n, K), standardised, to N(0, I); returns the averaged (EMA) network on the CPU, in eval mode.
+    """Train a network that carries standardised data (n, K) to N(0, I).
+
+    Returns the averaged (EMA) network on the CPU, in eval mode.
 
     noise: standard deviation of fresh Gaussian noise added to each batch, followed by division by sqrt(1 + noise^2).
     report: called with (step, mean loss since the last call) twenty times during the run.
@@ -186,7 +198,9 @@ def train_meanflow(
     if steps < 1 or batch_size < 1:
         raise ValueError(f"steps and batch_size must be >= 1, got {steps!r} and {batch_size!r}")
     generator = torch.Generator(device).manual_seed(seed)
-    with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone, the caller's generator is untouched
+    with torch.random.fork_rng(
+        devices=[]
+    ):  # initial weights depend on the seed alone, the caller's generator is untouched
         torch.manual_seed(seed)
         network = MeanFlowNet(config).to(device)
     average = AveragedModel(

@@ -1,7 +1,8 @@
 """Checks that a flow arrived at N(0, I): closed forms, push-forward statistics, the way back, invertibility.
 
-Conventions of pgm/meanflow.py: t = 0 is the Gaussian, t = 1 the data. The closed forms are our derivations for straight paths
-between independent ends; in one dimension the flow keeps the order of points, so it matches quantiles. float64 throughout.
+Conventions of pgm/meanflow.py: t = 0 is the Gaussian, t = 1 the data. The closed forms are our derivations for straight
+paths between independent ends; in one dimension the flow keeps the order of points, so it matches quantiles. float64
+throughout.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pgm.meanflow import Velocity, from_gaussian, to_gaussian
 
 
 def gaussian_velocity(z: Tensor, t: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """Marginal velocity E[data - gaussian | z_t = z] when the data is N(mean, std^2), element-wise; all shapes broadcast."""
+    """Marginal velocity E[data - gaussian | z_t = z] for data N(mean, std^2), element-wise; shapes broadcast."""
     variance = (1 - t) ** 2 + (t * std) ** 2
     return mean + (t * std**2 - (1 - t)) / variance * (z - t * mean)
 
@@ -111,7 +112,7 @@ class GaussianityReport:
 
 
 def gaussianity(z: Tensor, *, projections: int = 64, seed: int = 0) -> GaussianityReport:
-    """Compare z (n, K), n > K, with N(0, I): moments, chi-square norm, Mardia kurtosis, distance over random projections."""
+    """Compare z (n, K), n > K, with N(0, I): moments, norm, Mardia kurtosis, distance over random projections."""
     n, k = z.shape
     if n <= k:
         raise ValueError(f"z must have more rows than dimensions, got shape {tuple(z.shape)}")
@@ -152,7 +153,7 @@ def step_difference(velocity: Velocity, data: Tensor, few: int = 1, many: int = 
 
 
 def smallest_singular_value(velocity: Velocity, data: Tensor) -> float:
-    """Smallest singular value of the Jacobian I - du/dz of the one-step map at (data, 0, 1), over all rows of data (B, K).
+    """Smallest singular value of the one-step map's Jacobian I - du/dz at (data, 0, 1), over the rows of data (B, K).
 
     A value near 0 says that the map folds: different data reach the same Gaussian point.
     """

@@ -19,6 +19,11 @@ class Noise:
     confidence: Tensor | None  # (B, S, L) float64 Gumbel noise, only for confidence sampling
 
 
+def fold_seed(seed: int) -> int:
+    """Seed (0 <= seed < 2**63) in 32 bits, unchanged below 2**32: PyTorch's CPU generator ignores all higher bits."""
+    return (seed ^ (seed >> 32) * 0x9E3779B1) % 2**32  # multiplying by an odd number keeps different high bits apart
+
+
 def draw_noise(seeds: list[int], length: int, confidence_steps: int = 0) -> Noise:
     """Draw the noise of images with these seeds (0 <= seed < 2**63) for `length` positions.
 
@@ -27,7 +32,7 @@ def draw_noise(seeds: list[int], length: int, confidence_steps: int = 0) -> Nois
     """
     rolls, codes, orders, gumbels = [], [], [], []
     for seed in seeds:
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(fold_seed(seed))
 
         def uniform(*shape: int, generator: torch.Generator = generator) -> Tensor:
             return torch.rand(*shape, dtype=torch.float64, generator=generator)

@@ -1,7 +1,7 @@
-"""Log-linear noise schedule of masked diffusion and the weights of its training bound (MDLM arXiv 2406.07524 eq. 10; PGM arXiv 2505.18883 eq. 6).
+"""Log-linear noise schedule and loss weights of masked diffusion (MDLM arXiv 2406.07524, PGM arXiv 2505.18883).
 
-t = 0 is clean text, t = 1 is (almost) all masked. A token is hidden with probability 1 - alpha(t). A partition has two sides:
-side 1 plays "masked at time t" and side 0 "masked at time 1 - t", so each side has its own weight.
+t = 0 is clean text, t = 1 is (almost) all masked. A token is hidden with probability 1 - alpha(t). A partition has two
+sides: side 1 plays "masked at time t" and side 0 "masked at time 1 - t", so each side has its own weight.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def alpha_derivative(t: Tensor) -> Tensor:
 def sample_times(uniforms: Tensor, *, stratified: bool = True, sampling_eps: float = SAMPLING_EPS) -> Tensor:
     """Map uniforms (n,) in [0, 1) to times (n,) in [sampling_eps, 1).
 
-    stratified: sample i is moved into the i-th of n equal bins (wrapping around), which lowers the variance of the loss.
+    stratified: sample i is moved into the i-th of n equal bins (wrapping around), which lowers the variance of the
+    loss.
     """
     if stratified:
         n = uniforms.shape[0]
@@ -36,7 +37,7 @@ def sample_times(uniforms: Tensor, *, stratified: bool = True, sampling_eps: flo
 
 
 def hidden_mask(uniforms: Tensor, t: Tensor) -> Tensor:
-    """Which tokens are hidden at time t: uniforms (B, L) in [0, 1), t (B,) -> (B, L) bool, each True with probability 1 - alpha(t)."""
+    """Tokens hidden at time t: uniforms (B, L), t (B,) -> (B, L) bool, True with probability 1 - alpha(t)."""
     return uniforms < (1 - alpha(t))[:, None]
 
 
@@ -55,5 +56,5 @@ def complement_weight(t: Tensor, *, largest: float = 1 / SAMPLING_EPS) -> Tensor
 
 
 def partition_weights(group: Tensor, t: Tensor) -> Tensor:
-    """Weight of every token of a partition: group (B, L) in {0, 1}, t (B,) -> (B, L); 1/t on side 1, capped 1/(1-t) on side 0."""
+    """Weight of every token: group (B, L) in {0, 1}, t (B,) -> (B, L); 1/t on side 1, capped 1/(1-t) on side 0."""
     return torch.where(group.bool(), masked_weight(t)[:, None], complement_weight(t)[:, None])

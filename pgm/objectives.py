@@ -34,7 +34,9 @@ def drop_labels(labels: Tensor, probability: float, generator: torch.Generator) 
     return torch.where(dropped.to(labels.device), -1, labels)
 
 
-def training_loss(model: nn.Module, codes: Tensor, hidden: Tensor, classes: Tensor, styles: Tensor | None = None) -> Tensor:
+def training_loss(
+    model: nn.Module, codes: Tensor, hidden: Tensor, classes: Tensor, styles: Tensor | None = None
+) -> Tensor:
     """Loss of either architecture on the same batch.
 
     codes: (B, L) int64; hidden: (B, L) bool, True = group 1 (partition) or masked (masked transformer);

@@ -50,6 +50,11 @@ class PartitionTransformerConfig:
         """Ids that no sampler may produce: the mask, and BOS where it is not a token of the data."""
         return (self.mask_id, self.bos_id) if self.bos_id > self.mask_id else (self.mask_id,)
 
+    @property
+    def extra_queries(self) -> int:
+        """Registers of group 1 that are queried along where decoder layers mix queries."""
+        return 0 if self.decoder_mode == "cross-only" else self.registers // 2
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -58,7 +63,7 @@ class Prepared:
     encoder: tuple[Tensor, ...]  # each (B, 6, D)
     decoder: tuple[Tensor, ...]  # each (B, 6, D)
     output: Tensor  # (B, 2, D)
-    queries: Tensor | None  # (length + 1, D), None where queries depend on encoder outputs
+    queries: Tensor | None  # (registers + 1 + length, D), None where queries depend on encoder outputs
 
 
 @dataclass(frozen=True)
@@ -202,8 +207,8 @@ class PartitionTransformer(nn.Module):
         """Compute once per generation what no step changes, for condition (B, C)."""
         swap, queries = self.decoder.group_swap, None
         if not swap.depends_on_memory:
-            first = self.config.registers
-            queries = swap.queries(torch.arange(first, first + self.config.length + 1, device=condition.device))[0]
+            count = self.config.registers + 1 + self.config.length
+            queries = swap.queries(torch.arange(count, device=condition.device))[0]
         return Prepared(
             tuple(block.modulation(condition) for block in self.encoder.blocks),
             tuple(layer.modulation(condition) for layer in self.decoder.layers),
@@ -242,21 +247,30 @@ class PartitionTransformer(nn.Module):
         swap, backend = self.decoder.group_swap, self.attention_backend
         dtype = memory.hidden.dtype
         internal = positions + self.config.registers
+        extra = self.config.extra_queries
+        if extra:
+            registers = torch.arange(extra, device=positions.device).expand(len(positions), -1)
+            internal = torch.cat((registers, internal), dim=1)
         query_angles, key_angles = self.rotary_emb(internal, dtype), self.rotary_emb(memory.positions, dtype)
         mask = None if memory.visible is None else memory.visible[:, None, None]
         if prepared.queries is not None:
-            queries = prepared.queries[positions]  # (B, Q, D)
+            queries = prepared.queries[internal]  # (B, Q, D)
         else:
             shape = memory.hidden.shape[:2]
-            visible = memory.visible if memory.visible is not None else torch.ones(shape, dtype=torch.bool, device=positions.device)
+            visible = (
+                memory.visible
+                if memory.visible is not None
+                else torch.ones(shape, dtype=torch.bool, device=positions.device)
+            )
             queries = swap.queries(internal, swap.summary(memory.hidden, visible[:, None]))
         x = swap(queries, memory.hidden, query_angles, key_angles, mask, backend)
         query_mask = None
         if lengths is not None:
-            query_mask = (torch.arange(positions.shape[1], device=positions.device) < lengths[:, None])[:, None, None]
+            columns = torch.arange(internal.shape[1], device=positions.device)
+            query_mask = (columns < extra + lengths[:, None])[:, None, None]
         for layer, modulation in zip(self.decoder.layers, prepared.decoder, strict=True):
             if isinstance(layer, CrossAttentionBlock):
                 x = layer(x, memory.hidden, modulation, query_angles, key_angles, mask, backend)
             else:
                 x = layer(x, modulation, query_angles, query_mask, backend)
-        return self.output_layer(x, prepared.output)
+        return self.output_layer(x[:, extra:], prepared.output)

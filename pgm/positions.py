@@ -5,22 +5,26 @@ from torch import Tensor, nn
 
 
 class RotaryEmbedding(nn.Module):
-    """Angles p * 10000^(-2j/E) for j = 0..E/2-1; holds the buffer `inv_freq` that public checkpoints carry."""
+    """Angles p * 10000^(-2j/E) for j = 0..E/2-1; holds the buffer `inv_freq` that public checkpoints carry.
+
+    The buffer is not read: in a half-precision model or file it is rounded, which turns far positions by whole radians.
+    """
 
     def __init__(self, head_dim: int):
         super().__init__()
+        self.head_dim = head_dim
         self.register_buffer("inv_freq", rotary_frequencies(head_dim))
 
     def forward(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """positions: (L,) or (B, L) -> cos, sin, each (1 or B, 1, L, E/2) in `dtype`, to be given to `rotate`."""
-        angles = positions.float()[..., None] * self.inv_freq.float()  # (..., L, E/2)
+        angles = positions.float()[..., None] * rotary_frequencies(self.head_dim, positions.device)  # (..., L, E/2)
         angles = angles[None, None] if positions.ndim == 1 else angles[:, None]
         return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
-def rotary_frequencies(head_dim: int) -> Tensor:
+def rotary_frequencies(head_dim: int, device: torch.device | str = "cpu") -> Tensor:
     """(E/2,) inverse frequencies in float32."""
-    return 1.0 / 10000 ** (torch.arange(0, head_dim, 2).float() / head_dim)
+    return 1.0 / 10000 ** (torch.arange(0, head_dim, 2, device=device).float() / head_dim)
 
 
 def rotate(x: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:

@@ -111,8 +111,8 @@ class PartitionPredictor:
         return (logits[:batch], logits[batch:]) if guided else (logits, None)
 
     def cost(self, known: int, queries: int) -> int:
-        registers = self.model.config.registers
-        return registers - registers // 2 + 1 + known + queries
+        config = self.model.config
+        return config.registers - config.registers // 2 + 1 + known + queries + config.extra_queries
 
 
 class MaskedPredictor:

@@ -69,7 +69,7 @@ def sample(
 
     noise: of B images for L = grid[0] * grid[1] positions; known_codes: (B, L) int64 with -1 where codes are to be
     generated (None: everywhere), left unchanged. Yields one `Step` per forward pass; if nothing is to be generated, a
-    single step that says so. Raises FloatingPointError when the network returns NaN.
+    single step that says so. Raises FloatingPointError when the network returns NaN or infinity.
     """
     start = time.perf_counter()
     batch, length = noise.codes.shape
@@ -77,7 +77,8 @@ def sample(
     given = codes >= 0
     plan = _plan(config, (length - given.sum(1)).tolist())  # (B, S)
     steps = plan.shape[1]
-    weights = guidance_weights(config.guidance_scale, steps, config.guidance_schedule)
+    row_steps = (plan > 0).sum(1)  # (B,) rows with few unknown codes end early; their ramps are as long as they are
+    weights = _weights(config, row_steps.tolist(), steps)  # (B, S)
     heats = temperatures(steps, config.temperature, warmup=config.temperature_warmup)
     special = predictor.special_ids if config.suppress_special else ()
     pending = _pending(config, grid, noise, given)  # (B, L), positions to generate first
@@ -101,14 +102,17 @@ def sample(
         else:
             first, last = torch.zeros_like(before) if resample else before, counts[:, index]
         queries, query_lengths, valid = _window(pending, first, last)
-        guided = weights[index] != 0 and predictor.can_guide
+        weight = weights[:, index]
+        guided = bool(weight.any()) and predictor.can_guide
         conditional, unconditional = predictor.predict(clean, queries, query_lengths, guided)
-        logits = suppress(guide(conditional, unconditional, weights[index]), special)
-        if logits.isnan().any():
-            raise FloatingPointError(f"the network returned NaN at step {index} in {conditional.dtype}; try dtype float32")
+        logits = suppress(guide(conditional, unconditional, weight[:, None, None].to(device)), special)
+        if not logits.amax(-1).isfinite().all():
+            raise FloatingPointError(
+                f"the network returned NaN or infinity at step {index} in {conditional.dtype}; try dtype float32"
+            )
         chosen, log_p = choose(logits, uniforms.gather(1, queries), heats[index], config.top_k, config.top_p)
         if config.order == "confidence":
-            scores = _confidence(log_p, noise, queries, index, steps, config)
+            scores = _confidence(log_p, noise, queries, index, row_steps, config)
             scores = scores.masked_fill(known.gather(1, queries), torch.inf).masked_fill(~valid, -torch.inf)
             selected = _best(scores, (counts[:, index] - first).to(device))
         else:
@@ -140,6 +144,13 @@ def _plan(config: SamplingConfig, unknown: list[int]) -> Tensor:
     return torch.tensor([row + [0] * (steps - len(row)) for row in rows], dtype=torch.int64).reshape(len(rows), steps)
 
 
+def _weights(config: SamplingConfig, row_steps: list[int], steps: int) -> Tensor:
+    """(B, S) guidance weight of each row at each step, 0 when a row has ended."""
+    rows = [guidance_weights(config.guidance_scale, count, config.guidance_schedule) for count in row_steps]
+    padded = [row + [0.0] * (steps - len(row)) for row in rows]
+    return torch.tensor(padded, dtype=torch.float32).reshape(len(rows), steps)
+
+
 def _pending(config: SamplingConfig, grid: tuple[int, int], noise: Noise, given: Tensor) -> Tensor:
     """(B, L) positions in the order in which they are to be generated, given ones moved to the end."""
     if config.order == "confidence":
@@ -167,14 +178,16 @@ def _window(pending: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tenso
     return pending.gather(1, columns), size if ragged else None, valid
 
 
-def _confidence(log_p: Tensor, noise: Noise, queries: Tensor, index: int, steps: int, config: SamplingConfig) -> Tensor:
-    """(B, Q) scores: log-probability plus Gumbel noise that fades to zero at the last step."""
+def _confidence(
+    log_p: Tensor, noise: Noise, queries: Tensor, index: int, row_steps: Tensor, config: SamplingConfig
+) -> Tensor:
+    """(B, Q) scores: log-probability plus Gumbel noise that fades to zero at a row's last step."""
     if config.confidence_mode == "none" or (config.confidence_mode == "warmup" and index >= 2):
         return log_p
     gumbel = noise.confidence[:, index].float().to(queries.device).gather(1, queries)
     if config.confidence_mode == "linear":
-        fading = 1 - index / (steps - 1) if steps > 1 else 0.0
-        return log_p + config.confidence_temperature * fading * gumbel
+        fading = torch.where(row_steps > 1, 1 - index / (row_steps - 1).clamp_min(1), 0.0)[:, None]  # (B, 1)
+        return log_p + config.confidence_temperature * fading.to(queries.device) * gumbel
     return gumbel
 
 

@@ -7,12 +7,15 @@ import math
 from collections.abc import Callable
 from typing import Literal, get_args
 
+import torch
+from torch import Tensor
+
 Schedule = Literal["arccos", "cosine", "linear", "square", "root"]
 Rule = Literal["ordered", "confidence", "confidence-maskgit"]
 
-_FUNCTIONS: dict[str, Callable[[float], float]] = {
-    "arccos": lambda r: 1 - math.acos(min(r, 1.0)) * 2 / math.pi,
-    "cosine": lambda r: 1 - math.cos(math.pi * r / 2),
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "arccos": lambda r: 1 - r.acos() * 2 / math.pi,
+    "cosine": lambda r: 1 - (math.pi * r / 2).cos(),
     "linear": lambda r: r,
     "square": lambda r: r**2,
     "root": lambda r: r**0.5,
@@ -24,8 +27,11 @@ def schedule_names() -> tuple[str, ...]:
     return get_args(Schedule)
 
 
-def known_share(schedule: str, progress: float) -> float:
-    """Share of codes known when a share `progress` in [0, 1] of the steps is done. Raises ValueError for an unknown name."""
+def known_share(schedule: str, progress: Tensor) -> Tensor:
+    """Share of codes known when a share `progress` in [0, 1] (any shape) of the steps is done.
+
+    Raises ValueError for an unknown name.
+    """
     if schedule not in _FUNCTIONS:
         raise ValueError(f"schedule must be one of {', '.join(_FUNCTIONS)}, got {schedule!r}")
     return _FUNCTIONS[schedule](progress)
@@ -46,9 +52,11 @@ def step_counts(schedule: str, length: int, steps: int, rule: Rule = "ordered") 
         raise ValueError(f"length must be >= 0, got {length!r}")
     steps = min(steps, length)
     if rule == "ordered":
-        targets = [_floor(length * known_share(schedule, (i + 1) / steps)) for i in range(steps)]
+        progress = (torch.arange(steps, dtype=torch.float32) + 1) / max(steps, 1)
     else:
-        targets = [_floor(length * known_share(schedule, i / max(steps - 1, 1))) for i in range(steps)]
+        progress = torch.linspace(0, 1, steps, dtype=torch.float32)
+    # float32 as published: where length * f is a whole number, the rounding decides which step gets one code more.
+    targets = (length * known_share(schedule, progress)).floor().long().tolist()
     counts: list[int] = []
     done = 0
     for i, target in enumerate(targets):
@@ -60,8 +68,3 @@ def step_counts(schedule: str, length: int, steps: int, rule: Rule = "ordered") 
         counts.append(count)
         done += count
     return counts
-
-
-def _floor(x: float) -> int:
-    # 1 - arccos(1) is exact, but products such as 256 * (1 - acos(0.5) * 2 / pi) miss an integer by one rounding.
-    return math.floor(x + 1e-9)

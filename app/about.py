@@ -1,0 +1,51 @@
+"""The About tab: what the page shows, whose artwork the bundled model learned from, and the papers it follows."""
+
+from collections.abc import Iterable, Mapping
+
+import gradio as gr
+
+TEXT = """
+## What you are looking at
+
+A picture is stored as a small grid of *codes*, each the number of an entry in a codebook. A **Partition Generative
+Model** fills that grid a few codes at a time, in any order. A masked transformer runs every position at every step,
+most of them blank; this model only ever computes on codes it already knows and on those it is about to fill. The
+numbers under the timeline count both.
+
+The bundled model is small and draws emoji of 64 × 64 pixels. It has seen drawings only, so everything looks like a
+drawing; rare classes are weaker than common ones, and unusual settings give odd pictures.
+
+## Papers
+
+- Partition Generative Modeling: masked modeling without masks — [arXiv 2505.18883](https://arxiv.org/abs/2505.18883)
+- Halton scheduler for masked generative image transformers — [arXiv 2503.17076](https://arxiv.org/abs/2503.17076)
+- MaskGIT: masked generative image transformer — [arXiv 2202.04200](https://arxiv.org/abs/2202.04200)
+- Taming transformers for high-resolution image synthesis (VQGAN) — [arXiv 2012.09841](https://arxiv.org/abs/2012.09841)
+- Classifier-free diffusion guidance — [arXiv 2207.12598](https://arxiv.org/abs/2207.12598)
+
+## Artwork
+"""
+PRIVACY = """
+## Your data
+
+Pictures are made on this server and kept in memory only while the tab is open. A PNG you bring back for its settings is
+deleted within the hour.
+"""
+
+
+def artwork_table(licences: Iterable[Mapping[str, str]]) -> str:
+    """Markdown table of the artwork a model was trained on; each row has style, artwork, licence and source."""
+    rows = [
+        f"| {row['style']} | [{row['artwork']}]({row['source']}) | {row['licence']} |" if row.get("source")
+        else f"| {row['style']} | {row['artwork']} | {row['licence']} |"
+        for row in licences
+    ]
+    if not rows:
+        return "The model in use names no artwork of its own; see its model card."
+    return "\n".join(["| Style | Artwork | Licence |", "|---|---|---|", *rows])
+
+
+def build_about(licences: Iterable[Mapping[str, str]]) -> None:
+    """Lay out the tab inside the current Blocks."""
+    with gr.Column(elem_id="about"):
+        gr.Markdown(TEXT + artwork_table(licences) + "\n" + PRIVACY)

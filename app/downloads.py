@@ -1,0 +1,87 @@
+"""Files a visitor takes along: a picture of any step as PNG with its settings inside, the reveal as animated WebP or GIF."""
+
+import io
+import re
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from app.reveal import picture_at
+from app.settings import Settings
+from pgm_image.metadata import png_info
+
+PAPER = (243, 241, 236)
+ACCENT = (85, 70, 232)
+SMALLEST_FRAME = 384  # pixels; smaller pictures are enlarged by a whole factor
+REVEAL_SECONDS = 4.0
+HOLD_SECONDS = 1.5  # of the last frame
+MEDIA_TYPES = {"png": "image/png", "webp": "image/webp", "gif": "image/gif"}
+
+
+def save(value: dict[str, Any], kind: str, picture: int, step: int) -> tuple[str, str, bytes]:
+    """File name, media type and content for one picture of a reveal.
+
+    kind: "png" (the picture at `step`), "webp" or "gif" (the whole reveal). ValueError when there is no such thing.
+    """
+    if kind not in MEDIA_TYPES:
+        raise ValueError(f"a download is one of {', '.join(MEDIA_TYPES)}, not {kind!r}")
+    if not 0 <= picture < value["count"] or not 0 <= step < len(value["steps"]):
+        raise ValueError("there is no such picture or step in this run")
+    name = file_name(Settings(**value["settings"]).of_picture(picture))
+    if kind == "png":
+        whole = step + 1 == value["total"]
+        return (
+            f"{name}.png" if whole else f"{name}-step{step + 1}.png",
+            MEDIA_TYPES[kind],
+            png(picture_at(value, step, picture), value["pictures"][picture], None if whole else step + 1),
+        )
+    return f"{name}-reveal.{kind}", MEDIA_TYPES[kind], animation(frames(value, picture), kind)
+
+
+def file_name(settings: Settings) -> str:
+    """A name that is safe on every system, e.g. "red-apple-noto-seed7"."""
+    words = re.sub(r"[^a-z0-9]+", "-", settings.title().lower()).strip("-")[:60]
+    return f"{words or 'picture'}-seed{settings.seed}"
+
+
+def png(picture: Image.Image, settings: dict[str, Any], step: int | None = None) -> bytes:
+    """PNG with the settings of this one picture in its text chunks; `step` (1-based) marks an unfinished one."""
+    recorded = settings if step is None else {**settings, "shown_step": step}
+    buffer = io.BytesIO()
+    picture.save(buffer, "png", pnginfo=png_info(recorded))
+    return buffer.getvalue()
+
+
+def frames(value: dict[str, Any], picture: int) -> list[Image.Image]:
+    """One RGB frame per step: known cells show the picture, this step's cells are tinted, the others are paper."""
+    rows, columns = value["grid"]
+    born = np.full(rows * columns, -1)
+    result = []
+    scale = max(1, -(-SMALLEST_FRAME // value["size"][0]))
+    for index, step in enumerate(value["steps"]):
+        born[step["filled"][picture]] = index
+        shown = picture_at(value, index, picture)
+        width, height = shown.size
+        age = np.asarray(
+            Image.fromarray(born.reshape(rows, columns).astype(np.int32), "I").resize((width, height), Image.NEAREST)
+        )
+        pixels = np.asarray(shown).astype(np.float32)
+        pixels[age < 0] = PAPER
+        if index + 1 < value["total"]:
+            pixels[age == index] = 0.7 * pixels[age == index] + 0.3 * np.array(ACCENT)
+        frame = Image.fromarray(pixels.round().astype(np.uint8), "RGB")
+        result.append(frame.resize((width * scale, height * scale), Image.NEAREST))
+    return result
+
+
+def animation(pictures: list[Image.Image], kind: str) -> bytes:
+    """Endless animated WebP or GIF of about four seconds that rests on the last picture."""
+    pace = round(1000 * min(max(REVEAL_SECONDS / len(pictures), 0.04), 0.25))
+    durations = [pace] * (len(pictures) - 1) + [pace + round(1000 * HOLD_SECONDS)]
+    buffer = io.BytesIO()
+    exact = {"lossless": True, "quality": 20, "method": 0} if kind == "webp" else {"disposal": 1}
+    pictures[0].save(
+        buffer, kind, save_all=True, append_images=pictures[1:], duration=durations, loop=0, **exact
+    )
+    return buffer.getvalue()

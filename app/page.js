@@ -1,0 +1,47 @@
+/* The page's own script: joins the buttons of a tab with its viewer. A tab is known by its channel ("image", "text").
+
+   pgm.start(channel)   the visitor pressed Generate
+   pgm.stop(channel)    the visitor pressed Stop
+   pgm.settle(channel)  the server has finished with the request, however it ended
+   A viewer registers itself with pgm.register(channel, viewer). */
+window.pgm ||= (() => {
+  const viewers = new Map();
+  const root = document.documentElement;
+
+  function mark(channel, running) {
+    const channels = new Set((root.dataset.running || "").split(" ").filter(Boolean));
+    const held = document.activeElement?.closest?.(`#${channel}-generate, #${channel}-stop`);
+    running ? channels.add(channel) : channels.delete(channel);
+    root.dataset.running = [...channels].join(" ");
+    if (held) document.getElementById(`${channel}-${running ? "stop" : "generate"}`)?.focus();
+  }
+
+  function notice(channel, sentence) {
+    const line = document.getElementById(`${channel}-notice`);
+    if (!line) return;
+    line.textContent = sentence || "";
+  }
+
+  return {
+    register(channel, viewer) { viewers.set(channel, viewer); },
+    notice,
+    running: mark,
+    start(channel) {
+      notice(channel, "");
+      mark(channel, true);
+      viewers.get(channel)?.wait();
+      if (window.matchMedia("(max-width: 767px)").matches) {
+        const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+        document.getElementById(`${channel}-stage`)?.scrollIntoView({ behavior: calm ? "auto" : "smooth" });
+      }
+    },
+    stop(channel) {
+      mark(channel, false);
+      viewers.get(channel)?.stop();
+    },
+    settle(channel) {
+      mark(channel, false);
+      viewers.get(channel)?.settle();
+    },
+  };
+})();

@@ -1,0 +1,91 @@
+"""From steps to what the browser keeps of a reveal: per step and picture the new cells, their codes and a preview.
+
+The value is plain JSON and only ever grows, so Gradio sends the new step alone. The same value, kept for the visitor's
+session, is what downloads are made from: no second pass through a network.
+"""
+
+import base64
+import io
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from PIL import Image
+
+from app.models import ImagePipeline
+from app.settings import Settings
+from pgm.sampling import planned_steps
+from pgm_image.metadata import picture_settings
+
+LOSSLESS_UP_TO = 128  # pixels; art of this size is upscaled on the page, where every artefact would show
+
+
+def reveal(pipeline: ImagePipeline, settings: Settings) -> Iterator[dict[str, Any]]:
+    """Run `settings` and yield the growing value of the viewer: first without a step, then after every step.
+
+    Closing this generator closes the pipeline's. `seconds` leave out the time that previews and sending take.
+    """
+    info = pipeline.info
+    rows, columns = info.grid
+    request = pipeline.request(**settings.arguments())
+    value = {
+        "run": secrets.token_hex(8),
+        "title": settings.title(),
+        "summary": settings.summary(),
+        "settings": settings.as_dict(),
+        "pictures": [
+            picture_settings(request, i, info.name, settings.class_id, settings.style) for i in range(len(request))
+        ],
+        "sampler": settings.sampler,
+        "seeds": settings.seeds(),
+        "grid": [rows, columns],
+        "size": [info.image_size, info.image_size],
+        "total": planned_steps(request.sampling, info.length),
+        "count": settings.num_images,
+        "steps": [],
+        "done": False,
+    }
+    yield value
+    steps = pipeline.steps(request)
+    elsewhere = 0.0
+    try:
+        for step in steps:
+            left = time.perf_counter()
+            final = step.index + 1 >= step.total
+            record = {
+                **cells(step.codes.cpu(), step.filled.cpu()),
+                "previews": [preview(picture, final) for picture in pipeline.decode(step.codes.cpu())],
+                "known": int(step.known[0].sum()),
+                "computed": int(step.computed),
+                "masked": int(step.computed_masked),
+                "seconds": round(max(step.seconds - elsewhere, 0.0), 3),
+            }
+            value = {**value, "total": step.total, "steps": [*value["steps"], record], "done": final}
+            yield value
+            elsewhere += time.perf_counter() - left
+    finally:
+        steps.close()
+
+
+def cells(codes: Any, filled: Any) -> dict[str, list[list[int]]]:
+    """New cells and their codes per picture, from codes (B, L) int64 and filled (B, L) bool."""
+    new = [row.nonzero().flatten() for row in filled]
+    return {
+        "filled": [where.tolist() for where in new],
+        "codes": [row[where].tolist() for row, where in zip(codes, new, strict=True)],
+    }
+
+
+def preview(picture: Image.Image, exact: bool) -> str:
+    """A WebP data URL; without loss for small pictures and where the picture is final (`exact`)."""
+    lossless = exact or max(picture.size) <= LOSSLESS_UP_TO
+    buffer = io.BytesIO()
+    picture.save(buffer, "webp", lossless=lossless, exact=lossless, quality=90 if not lossless else 40, method=2)
+    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def picture_at(value: dict[str, Any], step: int, picture: int) -> Image.Image:
+    """The RGB picture the browser shows at a step of a reveal."""
+    _, _, data = value["steps"][step]["previews"][picture].partition(",")
+    return Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")

@@ -1,0 +1,433 @@
+/* Shows a reveal: every step the server has sent is kept here, so scrubbing and playing ask the server nothing.
+
+   value = { run, title, channel, grid: [rows, columns], size: [width, height], total, count, seeds, sampler, summary,
+             steps: [{ filled: [[index]], codes: [[code]], previews: ["data:..."], known, computed, masked, seconds }],
+             done, error }
+   `filled`, `codes` and `previews` have one entry per picture; indices count cells row by row. Steps only ever grow. */
+function mountViewer(element, trigger, props, watch) {
+  const root = element.querySelector(".viewer");
+  const find = (selector) => root.querySelector(selector);
+  const canvas = find(".viewer-canvas"), ticks = find(".viewer-ticks"), strip = find(".viewer-strip");
+  const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
+  const GLOW = 600, channel = props.channel;
+
+  let run = null;        // the value shown, null before the first run
+  let images = [];       // images[step][picture]: decoded previews
+  let born = [];         // born[picture][cell]: the step at which a cell came in, -1 while unknown
+  let codes = [];        // codes[picture][cell]
+  let shown = -1, picture = 0, view = "picture", lines = true;
+  let follow = true, refused = false, glowFrom = 0, frame = 0, player = 0;
+  let grid = props.grid || [16, 16], size = props.size || [64, 64];
+
+  const colour = (name) => getComputedStyle(element).getPropertyValue(name).trim();
+  const number = (value) => value.toLocaleString("en");
+  const last = () => (run ? run.steps.length - 1 : -1);
+  const finished = () => ["done", "stopped"].includes(root.dataset.state);
+  const clean = () => finished() && shown === last();  // the finished picture carries no marks
+
+  /* ---------- sizes: whole device pixels per picture pixel, so art stays crisp ---------- */
+  function fit(space, side) {
+    const density = window.devicePixelRatio || 1;
+    const whole = Math.floor((space * density) / side);
+    return whole >= 1 ? whole / density : space / side;
+  }
+
+  /* Thumbnails of about 128 px, four or two in a row, so that rows are even. */
+  function row(width) {
+    const count = run?.count || 1, gap = 12;
+    const room = Math.floor((width + gap) / (128 + gap));
+    const number = room >= count ? count : room >= 4 || count > 4 ? 4 : 2;
+    const side = Math.min(128, (width - gap * (number - 1)) / number);
+    return { side, width: number * (side + gap) };
+  }
+
+  function resize() {
+    const width = element.clientWidth;
+    if (!width) return;
+    const phone = window.matchMedia("(max-width: 767px)").matches;
+    const space = phone ? width : Math.min(width, Math.max(384, Math.min(640, window.innerHeight - 312)));
+    const scale = fit(space, Math.max(...size));
+    const density = window.devicePixelRatio || 1;
+    canvas.width = Math.round(size[0] * scale * density);
+    canvas.height = Math.round(size[1] * scale * density);
+    canvas.style.width = `${size[0] * scale}px`;
+    canvas.style.height = `${size[1] * scale}px`;
+    root.style.setProperty("--stage", phone ? "100%" : `${Math.min(width, Math.max(size[0] * scale, 512))}px`);
+    const across = row(Math.min(width, 892));
+    strip.style.maxWidth = `${across.width}px`;
+    for (const thumb of strip.querySelectorAll("canvas")) {
+      const small = fit(across.side, Math.max(...size));
+      thumb.width = Math.round(size[0] * small * density);
+      thumb.height = Math.round(size[1] * small * density);
+      thumb.style.width = `${size[0] * small}px`;
+      thumb.style.height = `${size[1] * small}px`;
+    }
+    draw();
+  }
+
+  /* ---------- drawing ---------- */
+  function cellEdges(target) {
+    const [rows, columns] = grid;
+    const at = (k, n, length) => Math.round((k * length) / n);
+    return (cell) => {
+      const row = Math.floor(cell / columns), column = cell % columns;
+      const x = at(column, columns, target.width), y = at(row, rows, target.height);
+      return [x, y, at(column + 1, columns, target.width) - x, at(row + 1, rows, target.height) - y];
+    };
+  }
+
+  function ramp(part) {
+    const stops = ["--order-first", "--order-early", "--order-late", "--order-last"].map(colour);
+    const place = Math.min(Math.max(part, 0), 1) * (stops.length - 1);
+    const low = Math.min(Math.floor(place), stops.length - 2);
+    return `color-mix(in oklab, ${stops[low + 1]} ${Math.round((place - low) * 100)}%, ${stops[low]})`;
+  }
+
+  function drawPicture(target, which, marks) {
+    const pen = target.getContext("2d"), edges = cellEdges(target);
+    const cells = grid[0] * grid[1], image = images[shown]?.[which];
+    const paper = colour("--paper"), rule = colour("--paper-line"), accent = colour("--accent");
+    const stage = target === canvas, mode = stage ? view : "picture";
+    const density = window.devicePixelRatio || 1;
+    pen.imageSmoothingEnabled = false;
+    pen.fillStyle = paper;
+    pen.fillRect(0, 0, target.width, target.height);
+
+    if (mode === "codes") {
+      const [, , wide] = edges(0);
+      pen.font = `500 ${Math.max(wide / 3.1, 5)}px ${getComputedStyle(find(".viewer-seed")).fontFamily}`;
+      pen.textAlign = "center";
+      pen.textBaseline = "middle";
+    }
+    const tones = [];
+    for (let cell = 0; cell < cells; cell++) {
+      const step = run ? born[which]?.[cell] ?? -1 : -1;
+      const known = step >= 0 && step <= shown;
+      const [x, y, w, h] = edges(cell);
+      if (known && mode === "order") {
+        pen.fillStyle = tones[step] ||= ramp(run.total > 1 ? step / (run.total - 1) : 0);
+        pen.fillRect(x, y, w, h);
+      } else if (known && image) {
+        const sw = size[0] / grid[1], sh = size[1] / grid[0];
+        pen.globalAlpha = mode === "codes" ? 0.22 : 1;
+        pen.drawImage(image, (cell % grid[1]) * sw, Math.floor(cell / grid[1]) * sh, sw, sh, x, y, w, h);
+        pen.globalAlpha = 1;
+      }
+      if (stage && lines && (!known || mode === "codes")) {
+        pen.fillStyle = rule;
+        pen.fillRect(x, y, w, density);
+        pen.fillRect(x, y, density, h);
+      }
+      if (marks && known && step === shown) {
+        const age = calm.matches ? 1 : Math.min((performance.now() - glowFrom) / GLOW, 1);
+        const strength = clean() ? 0.9 * (1 - age) : 0.9 - 0.62 * age;
+        if (mode !== "order") {
+          pen.globalAlpha = strength;
+          pen.fillStyle = accent;
+          pen.fillRect(x, y, w, h);
+        }
+        pen.globalAlpha = clean() ? 1 - age : 1;
+        pen.strokeStyle = mode === "order" ? colour("--ink") : accent;
+        pen.lineWidth = 2 * density;
+        if (pen.globalAlpha > 0) pen.strokeRect(x + density, y + density, w - 2 * density, h - 2 * density);
+        pen.globalAlpha = 1;
+      }
+      if (known && mode === "codes") {
+        pen.fillStyle = colour("--ink");
+        pen.fillText(codes[which][cell], x + w / 2, y + h / 2 + density);
+      }
+    }
+  }
+
+  function draw() {
+    drawPicture(canvas, picture, true);
+    strip.querySelectorAll("canvas").forEach((thumb, which) => drawPicture(thumb, which, false));
+  }
+
+  function animate() {
+    cancelAnimationFrame(frame);
+    const tick = () => {
+      drawPicture(canvas, picture, true);
+      if (performance.now() - glowFrom < GLOW) frame = requestAnimationFrame(tick);
+    };
+    frame = requestAnimationFrame(tick);
+  }
+
+  /* ---------- words and numbers ---------- */
+  const NOTES = {
+    picture: "Cells fill in as their codes become known; this step's cells are in the accent colour.",
+    codes: "Each cell is one code: the number of an entry in the tokenizer's codebook.",
+    halton: "Dark came first, pale last. Halton scatters each step evenly, like rain.",
+    confidence: "Dark came first, pale last. Confidence takes the surest codes first, so islands grow.",
+    random: "Dark came first, pale last. Random order lets chance decide, so it clumps and leaves gaps.",
+    raster: "Dark came first, pale last. Raster goes row by row, like reading.",
+  };
+
+  function describe() {
+    const note = find(".viewer-note p");
+    note.textContent = view === "order" ? NOTES[run?.sampler || props.sampler] || NOTES.halton : NOTES[view];
+    find(".viewer-ramp").hidden = view !== "order";
+    const put = (name, value, rest) => {
+      const place = find(`[data-number="${name}"]`);
+      place.textContent = value;
+      if (rest) place.append(" ", Object.assign(document.createElement("span"), { textContent: rest }));
+    };
+    const step = run?.steps[shown];
+    if (!step) {
+      put("step", "–");
+      put("known", "–", `of ${number(grid[0] * grid[1])}`);
+      put("computed", "–", "vs a masked model");
+      put("seconds", "–");
+      find(".viewer-meter i").style.width = "0";
+    } else {
+      put("step", number(shown + 1), `of ${number(run.total)}`);
+      put("known", number(step.known), `of ${number(grid[0] * grid[1])}`);
+      put("computed", number(step.computed), `vs ${number(step.masked)} masked`);
+      put("seconds", step.seconds.toFixed(step.seconds < 10 ? 1 : 0), "s");
+      find(".viewer-meter i").style.width = `${Math.min(100, (100 * step.computed) / Math.max(step.masked, 1))}%`;
+    }
+    const words = { idle: "No picture yet", waiting: waitingWords() }[root.dataset.state];
+    const title = find(".viewer-title");
+    title.textContent = words ?? run?.title ?? "";
+    if (root.dataset.state === "stopped") {
+      title.append(" ", Object.assign(document.createElement("small"), { textContent: `stopped at step ${last() + 1} of ${run.total}` }));
+    }
+    find(".viewer-empty").textContent = run || root.dataset.state === "waiting" ? "" : props.empty || "";
+    canvas.setAttribute("aria-label", step ? `${run.title}, step ${shown + 1} of ${run.total}` : "Empty grid of codes");
+    find('[data-save="png"]').textContent = shown === last() || !run ? "Save PNG" : `Save step ${shown + 1}`;
+    find(".viewer-play").disabled = last() < 1;
+    find(".viewer-seed").textContent = run ? `Seed ${run.seeds[picture]}` : "Seed –";
+    find(".viewer-settings").textContent = run?.summary || "Settings, seed and downloads of your picture will be here.";
+    find(".viewer-after").inert = !(finished() && run);
+  }
+
+  /* Gradio writes "queue: 2/3" into the tracker beside the button while a run has to wait. */
+  const line = () => document.getElementById(`${channel}-queue`);
+  const inLine = new MutationObserver(() => root.dataset.state === "waiting" && describe());
+  function waitingWords() {
+    const place = line()?.textContent.match(/queue:\s*(\d+)\s*\/\s*(\d+)/);
+    return place ? `Waiting in line: place ${place[1]} of ${place[2]}` : "Getting ready";
+  }
+
+  function buildTicks() {
+    const total = run ? run.total : props.total || 32;
+    ticks.replaceChildren(...Array.from({ length: total }, () => document.createElement("i")));
+    ticks.setAttribute("aria-valuemax", total);
+  }
+
+  function paintTicks() {
+    const most = Math.max(1, ...(run ? run.steps.map((step) => step.filled[picture].length) : []));
+    Array.from(ticks.children).forEach((tick, k) => {
+      const step = run?.steps[k];
+      tick.style.setProperty("--tall", step ? step.filled[picture].length / most : 0);
+      tick.toggleAttribute("data-made", Boolean(step));
+      tick.toggleAttribute("data-past", Boolean(step) && k <= shown);
+      tick.toggleAttribute("data-now", Boolean(step) && k === shown);
+    });
+    ticks.setAttribute("aria-disabled", last() < 0);
+    ticks.setAttribute("aria-valuenow", Math.max(shown + 1, 1));
+    const step = run?.steps[shown];
+    ticks.setAttribute("aria-valuetext", step ? `Step ${shown + 1} of ${run.total}, ${step.known} codes known` : "Nothing to show yet");
+  }
+
+  function buildStrip() {
+    const count = run?.count || 1;
+    strip.hidden = count < 2;
+    strip.replaceChildren(...(count < 2 ? [] : Array.from({ length: count }, (_, which) => {
+      const button = Object.assign(document.createElement("button"), { type: "button" });
+      button.setAttribute("aria-label", `Picture ${which + 1} of ${count}`);
+      button.setAttribute("aria-pressed", which === picture);
+      button.append(document.createElement("canvas"));
+      button.addEventListener("click", () => choose(which));
+      return button;
+    })));
+  }
+
+  function refresh() { describe(); paintTicks(); }
+
+  /* ---------- moving through the steps ---------- */
+  function show(step, glow) {
+    if (last() < 0) return;
+    shown = Math.min(Math.max(step, 0), last());
+    glowFrom = glow && !calm.matches ? performance.now() : -GLOW;
+    refresh();
+    draw();
+    if (glow) animate();
+  }
+
+  function choose(which) {
+    picture = which;
+    strip.querySelectorAll("button").forEach((button, k) => button.setAttribute("aria-pressed", k === which));
+    refresh();
+    draw();
+  }
+
+  function pause() {
+    clearTimeout(player);
+    delete root.dataset.playing;
+    find(".viewer-play").setAttribute("aria-label", "Play the reveal");
+  }
+
+  function play() {
+    root.dataset.playing = "";
+    find(".viewer-play").setAttribute("aria-label", "Pause");
+    if (shown === last()) show(0, true);
+    const pace = Math.min(Math.max(4000 / Math.max(last(), 1), 50), 220);
+    const next = () => {
+      show(shown + 1, true);
+      if (shown < last()) player = setTimeout(next, pace);
+      else pause();
+    };
+    player = setTimeout(next, pace);
+  }
+
+  function scrub(step) {
+    pause();
+    show(step, false);
+    follow = shown === last();
+  }
+
+  find(".viewer-play").addEventListener("click", () => ("playing" in root.dataset ? pause() : play()));
+  ticks.addEventListener("keydown", (event) => {
+    const jump = Math.max(1, Math.round(last() / 8));
+    const moves = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -jump, PageUp: jump, Home: -Infinity, End: Infinity };
+    if (!(event.key in moves) || last() < 0) return;
+    event.preventDefault();
+    scrub(Math.min(Math.max(shown + moves[event.key], 0), last()));
+  });
+  const pointed = (event) => {
+    const box = ticks.getBoundingClientRect();
+    return Math.floor(((event.clientX - box.left) / box.width) * ticks.children.length);
+  };
+  ticks.addEventListener("pointerdown", (event) => {
+    if (last() < 0) return;
+    ticks.setPointerCapture(event.pointerId);
+    scrub(pointed(event));
+  });
+  ticks.addEventListener("pointermove", (event) => ticks.hasPointerCapture(event.pointerId) && scrub(pointed(event)));
+
+  root.querySelectorAll("[data-view]").forEach((button) => button.addEventListener("click", () => {
+    view = button.dataset.view;
+    root.querySelectorAll("[data-view]").forEach((other) => other.setAttribute("aria-pressed", other === button));
+    refresh();
+    draw();
+  }));
+  find(".viewer-grid").addEventListener("click", (event) => {
+    lines = !lines;
+    event.currentTarget.setAttribute("aria-pressed", lines);
+    draw();
+  });
+
+  find(".viewer-seed").addEventListener("click", async (event) => {
+    const button = event.currentTarget;
+    try {
+      await navigator.clipboard.writeText(String(run.seeds[picture]));
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Copy blocked";
+    }
+    setTimeout(describe, 1200);
+  });
+  root.querySelectorAll("[data-reuse]").forEach((button) => button.addEventListener("click", () =>
+    trigger("reuse", { what: button.dataset.reuse, picture })));
+  root.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () =>
+    trigger("save", { kind: button.dataset.save, picture, step: shown })));
+
+  /* ---------- what arrives ---------- */
+  function load(source) {
+    const image = new Image();
+    image.addEventListener("load", () => { if (images[shown]?.includes(image)) draw(); });
+    image.src = source;
+    return image;
+  }
+
+  function receive() {
+    const value = props.value;
+    if (!value || !value.run) return;
+    if (value.error) {
+      settle();
+      window.pgm?.notice(channel, value.error);
+      return;
+    }
+    if (value.run !== run?.run) {
+      if (refused) return;  // stopped before its first word arrived
+      begin(value);
+    }
+    const before = last(), had = images.length;
+    run = value;
+    for (let k = had; k < run.steps.length; k++) {
+      const step = run.steps[k];
+      images.push(step.previews.map(load));
+      step.filled.forEach((cells, which) => cells.forEach((cell, at) => {
+        born[which][cell] = k;
+        codes[which][cell] = step.codes[which][at];
+      }));
+    }
+    if (run.done) {
+      root.dataset.state = "done";
+      window.pgm?.running(channel, false);
+    }
+    const latest = images[last()]?.[picture];
+    const reveal = () => (follow && run === value ? show(last(), last() > had - 1 || run.done) : refresh());
+    if (follow && latest && !latest.complete) latest.decode().then(reveal, reveal);
+    else if (last() >= 0) reveal();
+    else refresh();
+    if (before < 0 && last() < 0) draw();
+  }
+
+  function begin(value) {
+    pause();
+    run = value;
+    [grid, size] = [value.grid, value.size];
+    images = [];
+    born = Array.from({ length: value.count }, () => new Array(grid[0] * grid[1]).fill(-1));
+    codes = born.map((row) => row.slice());
+    [shown, picture, follow] = [-1, 0, true];
+    inLine.disconnect();
+    root.dataset.state = "running";
+    buildTicks();
+    buildStrip();
+    resize();
+  }
+
+  function wait() {
+    pause();
+    refused = false;
+    if (line()) inLine.observe(line(), { subtree: true, childList: true, characterData: true });
+    root.dataset.state = "waiting";
+    describe();
+  }
+
+  function stop() {
+    refused = true;
+    if (root.dataset.state === "running" && last() >= 0) {
+      root.dataset.state = "stopped";
+      show(shown, true);
+    } else settle();
+    refresh();
+  }
+
+  function settle() {
+    if (root.dataset.state === "running") root.dataset.state = last() >= 0 ? "stopped" : "idle";
+    else if (root.dataset.state === "waiting") root.dataset.state = run ? (run.done ? "done" : "stopped") : "idle";
+    refresh();
+    draw();
+  }
+
+  window.pgm?.register(channel, { wait, stop, settle });
+  new ResizeObserver(resize).observe(element);
+  new MutationObserver(draw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  window.addEventListener("resize", resize);
+  watch("value", receive);
+  watch(["grid", "size", "total"], () => {
+    if (run) return;
+    [grid, size] = [props.grid, props.size];
+    buildTicks();
+    resize();
+    refresh();
+  });
+  buildTicks();
+  resize();
+  refresh();
+  receive();
+}

@@ -1,0 +1,50 @@
+"""The architectures by the `model_type` that their config.json carries: build, save, load."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pgm.masked_transformer import MaskedTransformer, MaskedTransformerConfig
+from pgm.partition_transformer import PartitionTransformer, PartitionTransformerConfig
+from pgm.predictors import MaskedPredictor, PartitionPredictor, Predictor, VisibleLength
+from pgm.weights import config_dict, config_from_dict, load_into, read_config, read_weights, save_weights
+
+ARCHITECTURES: dict[str, tuple[type, type[nn.Module]]] = {
+    "partition-transformer": (PartitionTransformerConfig, PartitionTransformer),
+    "masked-transformer": (MaskedTransformerConfig, MaskedTransformer),
+}
+
+
+def build(values: dict[str, Any], source: str | Path = "config") -> nn.Module:
+    """A fresh model from the values of a config. Raises ValueError for an unknown `model_type` or field."""
+    kind = values.get("model_type")
+    if kind not in ARCHITECTURES:
+        raise ValueError(f"{source}: model_type must be one of {', '.join(ARCHITECTURES)}, got {kind!r}")
+    config_type, model_type = ARCHITECTURES[kind]
+    return model_type(config_from_dict(config_type, values, source))
+
+
+def save_model(model: nn.Module, folder: str | Path, dtype: torch.dtype | None = None) -> None:
+    """Write config.json and safetensors; `dtype` (e.g. float16) halves the file."""
+    save_weights(folder, model.state_dict(), config_dict(model.config), dtype)
+
+
+def load_model(folder: str | Path, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> nn.Module:
+    """A model in eval mode from a folder of ours. Raises ValueError when config and weights do not fit together."""
+    model = build(read_config(folder), Path(folder) / "config.json")
+    load_into(model, read_weights(folder), folder, tied=("head.weight", "tok_emb.weight"))
+    return model.to(device, dtype).eval()
+
+
+def make_predictor(
+    model: nn.Module,
+    condition: Tensor,
+    null_condition: Tensor | None = None,
+    visible_length: VisibleLength = "full",
+) -> Predictor:
+    """The sampling loop's view of either architecture; see `PartitionPredictor` for `visible_length`."""
+    if isinstance(model, PartitionTransformer):
+        return PartitionPredictor(model, condition, null_condition, visible_length)
+    return MaskedPredictor(model, condition, null_condition)

@@ -1,0 +1,234 @@
+"""Training loop on accelerate: one process or many, bf16, EMA, checkpoints that resume to the same result.
+
+Whoever trains gives a model, a loss and a function from step number to batch; nothing else differs between images
+and text. Because a batch depends on (seed, step, process) only, a run that was killed goes on as if it had not been.
+"""
+
+import json
+import math
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+from diffusers.training_utils import EMAModel
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+from pgm.models import save_model
+
+Batch = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How to train; saved as training.json in the run's folder. Defaults are the published image recipe."""
+
+    steps: int = 1_000_000
+    batch_size: int = 256  # per process and forward pass
+    accumulation: int = 1  # forward passes per optimiser step
+    lr: float = 1e-4
+    warmup_steps: int = 2500
+    decay_share: float = 0.1  # last share of the steps in which lr falls along a cosine ...
+    lr_floor: float = 0.01  # ... until it is this share of its peak
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.03
+    clip: float = 1.0  # largest gradient norm
+    ema_decay: float = 0.0  # 0: no EMA
+    precision: str = "bf16"  # or "no" for float32
+    compile: bool = False
+    seed: int = 0
+    log_every: int = 50  # steps
+    save_minutes: float = 5.0  # between checkpoints and reports
+    max_bad_batches: int = 10  # consecutive non-finite losses before giving up
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "accumulation", "lr", "log_every", "save_minutes", "max_bad_batches"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")
+        for name in ("decay_share", "lr_floor", "ema_decay"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)!r}")
+        if self.precision not in ("bf16", "no"):
+            raise ValueError(f"precision must be 'bf16' or 'no', got {self.precision!r}")
+
+
+def learning_rate(config: TrainingConfig, step: int) -> float:
+    """Linear warm-up from 0, constant, then a cosine to 0 over the last `decay_share`, held at `lr_floor * lr`."""
+    if step < config.warmup_steps:
+        return config.lr * step / config.warmup_steps
+    start = config.steps * (1 - config.decay_share)
+    if step <= start:
+        return config.lr
+    progress = min(1.0, (step - start) / (config.steps - start))
+    return config.lr * max(config.lr_floor, (1 + math.cos(math.pi * progress)) / 2)
+
+
+class Trainer:
+    """One run in one folder: training.json, metrics.jsonl, checkpoint.pt and, on demand, exported weights."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Callable[[nn.Module, Batch], Tensor],
+        batch: Callable[[int, int], Batch],
+        config: TrainingConfig,
+        folder: str | Path,
+        report: Callable[[nn.Module, Path, int], dict[str, float]] | None = None,
+    ):
+        """loss(model, batch) -> scalar; batch(index, process) -> tensors, a pure function, where index counts forward
+        passes; report(model, folder, step) is called with averaged weights at every checkpoint and returns metrics.
+
+        Goes on from checkpoint.pt when `folder` has one. Raises ValueError when it belongs to another model.
+        """
+        self.config, self.folder, self.batch, self.loss, self.report = config, Path(folder), batch, loss, report
+        self.accelerator = Accelerator(
+            mixed_precision=config.precision, gradient_accumulation_steps=config.accumulation
+        )
+        optimizer = torch.optim.AdamW(
+            model.parameters(), lr=config.lr, betas=config.betas, weight_decay=config.weight_decay, fused=True
+        )
+        self.model = model.to(self.accelerator.device)
+        run = torch.compile(model) if config.compile else model
+        self.wrapped, self.optimizer = self.accelerator.prepare(run, optimizer)
+        self.ema = None
+        if config.ema_decay:
+            self.ema = EMAModel(model.parameters(), decay=config.ema_decay, foreach=True)
+        self.step, self.seconds, self.skipped, self.bad_in_a_row = 0, 0.0, 0, 0
+        self.losses: list[float] = []  # since the last line of metrics.jsonl
+        self.stop_requested = False
+        if self.accelerator.is_main_process:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / "training.json").write_text(json.dumps(asdict(config), indent=2) + "\n")
+        if (self.folder / "checkpoint.pt").exists():
+            self.load_checkpoint()
+
+    def train_step(self) -> float | None:
+        """One optimiser step. Returns the mean loss over processes, or None for a skipped non-finite one."""
+        config, total = self.config, 0.0
+        # Dropout and label noise of a step depend on its number only, so that resuming changes nothing.
+        set_seed((config.seed * 1_000_003 + self.step) % 2**31, device_specific=True)  # numpy takes 32 bits
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(config, self.step + 1)
+        self.model.train()
+        for part in range(config.accumulation):
+            index = self.step * config.accumulation + part
+            batch = {
+                k: v.to(self.accelerator.device) for k, v in self.batch(index, self.accelerator.process_index).items()
+            }
+            with self.accelerator.accumulate(self.wrapped):
+                with self.accelerator.autocast():
+                    loss = self.loss(self.wrapped, batch)
+                self.accelerator.backward(loss)
+                total = total + loss.detach() / config.accumulation
+        norm = self.accelerator.clip_grad_norm_(self.model.parameters(), config.clip)
+        finite = bool(torch.isfinite(norm))
+        if finite:
+            self.optimizer.step()
+            if self.ema:
+                self.ema.step(self.model.parameters())
+        self.optimizer.zero_grad()
+        self.step += 1
+        if not finite:
+            self._count_bad_batch()
+            return None
+        self.bad_in_a_row = 0
+        return self.accelerator.reduce(total, "mean").item()
+
+    def _count_bad_batch(self) -> None:
+        self.skipped += 1
+        self.bad_in_a_row += 1
+        if self.bad_in_a_row >= self.config.max_bad_batches:
+            raise FloatingPointError(
+                f"stopped at step {self.step}: {self.bad_in_a_row} batches in a row gave a non-finite gradient; "
+                f"lower lr={self.config.lr} or use precision='no'"
+            )
+
+    def run(self, until: int | None = None) -> bool:
+        """Train up to step `until` (default: all). Returns False when SIGTERM asked to stop; state is saved either way."""
+        until = self.config.steps if until is None else until
+        previous = signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_requested", True))
+        earlier, began, saved = self.seconds, time.monotonic(), time.monotonic()
+        bar = tqdm(total=until, initial=self.step, disable=not self.accelerator.is_main_process, mininterval=5)
+        try:
+            while self.step < until and not self.stop_requested:
+                loss = self.train_step()
+                self.seconds = earlier + time.monotonic() - began
+                bar.update()
+                if loss is not None:
+                    self.losses.append(loss)
+                if self.step % self.config.log_every == 0 and self.losses:
+                    mean = sum(self.losses) / len(self.losses)
+                    bar.set_postfix(loss=f"{mean:.3f}")
+                    self.log({"loss": mean, "lr": self.optimizer.param_groups[0]["lr"], "skipped": self.skipped})
+                    self.losses = []
+                if time.monotonic() - saved > 60 * self.config.save_minutes:
+                    self.save_checkpoint()
+                    saved = time.monotonic()
+            self.save_checkpoint()
+        finally:
+            bar.close()
+            signal.signal(signal.SIGTERM, previous)
+        return not self.stop_requested
+
+    def log(self, values: dict[str, float]) -> None:
+        """Append one line to metrics.jsonl."""
+        if self.accelerator.is_main_process:
+            line = {"step": self.step, "seconds": round(self.seconds, 1), **values}
+            with open(self.folder / "metrics.jsonl", "a") as file:
+                file.write(json.dumps(line) + "\n")
+
+    def save_checkpoint(self) -> None:
+        """Everything needed to go on, written beside and renamed so that a kill never leaves half a file."""
+        if self.accelerator.is_main_process:
+            state = {
+                "model_config": asdict(self.model.config),
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "ema": self.ema.state_dict() if self.ema else None,
+                "step": self.step,
+                "seconds": self.seconds,
+                "skipped": self.skipped,
+                "losses": self.losses,
+            }
+            path = self.folder / "checkpoint.pt"
+            torch.save(state, path.with_suffix(".tmp"))
+            os.replace(path.with_suffix(".tmp"), path)
+            self.export(self.folder / "export")
+            if self.report and not self.stop_requested:
+                self.log(self._with_average(lambda: self.report(self.model, self.folder, self.step)))
+        self.accelerator.wait_for_everyone()
+
+    def load_checkpoint(self) -> None:
+        """Go on from checkpoint.pt. Raises ValueError when it was made with another model config."""
+        path = self.folder / "checkpoint.pt"
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        if state["model_config"] != asdict(self.model.config):
+            raise ValueError(f"{path} was made with another model config: {state['model_config']}")
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.ema and state["ema"]:
+            self.ema.load_state_dict(state["ema"])
+            self.ema.to(self.accelerator.device)
+        self.step, self.seconds, self.skipped = state["step"], state["seconds"], state["skipped"]
+        self.losses = state.get("losses", [])
+
+    def export(self, folder: str | Path, dtype: torch.dtype | None = None) -> None:
+        """Write averaged weights (or the raw ones without EMA) as a model folder."""
+        self._with_average(lambda: save_model(self.model, folder, dtype))
+
+    def _with_average(self, function: Callable[[], Any]) -> Any:
+        if not self.ema:
+            return function()
+        self.ema.store(self.model.parameters())
+        self.ema.copy_to(self.model.parameters())
+        try:
+            return function()
+        finally:
+            self.ema.restore(self.model.parameters())

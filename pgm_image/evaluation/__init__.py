@@ -1,0 +1,1 @@
+"""Measuring an image model: distances to real images, recognisable classes, copies, speed."""

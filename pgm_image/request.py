@@ -1,0 +1,167 @@
+"""One generation as asked for, checked at the door: after this nothing about the arguments can go wrong.
+
+Checking needs a model's index only, so a bad argument is reported before any weight is read.
+"""
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pgm.guidance import guidance_schedule_names
+from pgm.orders import order_names
+from pgm.predictors import VisibleLength
+from pgm.sampling import SamplingConfig
+from pgm.schedules import schedule_names
+from pgm_image.labels import resolve_labels
+from pgm_image.model_info import ModelInfo
+
+MAX_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """Labels and seeds, one per picture, and how to sample them."""
+
+    classes: tuple[int, ...]  # -1 = no class
+    styles: tuple[int, ...]  # -1 = no style
+    seeds: tuple[int, ...]
+    sampling: SamplingConfig
+    visible_length: VisibleLength = "full"
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def part(self, start: int, stop: int) -> "Request":
+        """The request for pictures start..stop-1; each of them comes out as in the whole."""
+        return Request(
+            self.classes[start:stop],
+            self.styles[start:stop],
+            self.seeds[start:stop],
+            self.sampling,
+            self.visible_length,
+        )
+
+
+def make_request(
+    info: ModelInfo,
+    class_id: Any,
+    *,
+    style: Any = None,
+    num_images: Any = 1,
+    steps: Any = None,
+    sampler: str | None = None,
+    guidance_scale: Any = None,
+    guidance_schedule: str | None = None,
+    temperature: Any = None,
+    top_k: Any = None,
+    top_p: Any = None,
+    schedule: str | None = None,
+    seed: Any = 0,
+    roll: bool | None = None,
+    confidence_temperature: Any = None,
+    resample_known: bool | None = None,
+    visible_length: VisibleLength = "full",
+) -> Request:
+    """Check every argument of `generate` against a model; None takes the model's recommended setting.
+
+    Picture i has seed `seed` + i; several classes come one after the other, `num_images` of each; `style` is one for
+    all or one per class. Raises ValueError that names the argument, the value and what is allowed.
+    """
+    classes = resolve_labels(class_id, info.classes, "class_id", info.words)
+    styles = _styles(style, info, len(classes))
+    count = whole_number("num_images", num_images, 1)
+    total = count * len(classes)
+    settings = {**info.recommended}
+    asked = {
+        "steps": steps,
+        "sampler": sampler,
+        "guidance_scale": guidance_scale,
+        "guidance_schedule": guidance_schedule,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "schedule": schedule,
+        "roll": roll,
+        "confidence_temperature": confidence_temperature,
+        "resample_known": resample_known,
+    }
+    settings.update({key: value for key, value in asked.items() if value is not None})
+    first = whole_number("seed", seed, 0, MAX_SEED - total)
+    if visible_length not in get_args(VisibleLength):
+        raise ValueError(f"visible_length must be 'full' or 'reference', got {visible_length!r}")
+    return Request(
+        classes=tuple(c for c in classes for _ in range(count)),
+        styles=tuple(s for s in styles for _ in range(count)),
+        seeds=tuple(range(first, first + total)),
+        sampling=_sampling(settings, info),
+        visible_length=visible_length,
+    )
+
+
+def _sampling(settings: dict[str, Any], info: ModelInfo) -> SamplingConfig:
+    defaults = SamplingConfig()
+    top_k, top_p = settings.get("top_k"), settings.get("top_p")
+    return SamplingConfig(
+        steps=whole_number("steps", settings.get("steps", min(defaults.steps, info.length)), 1, info.length),
+        order=one_of("sampler", settings.get("sampler", "halton"), order_names()),
+        schedule=one_of("schedule", settings.get("schedule", "arccos"), schedule_names()),
+        guidance_scale=real_number("guidance_scale", settings.get("guidance_scale", 0.0)),
+        guidance_schedule=one_of(
+            "guidance_schedule", settings.get("guidance_schedule", "linear"), guidance_schedule_names()
+        ),
+        temperature=real_number("temperature", settings.get("temperature", 1.0)),
+        top_k=None if top_k is None else whole_number("top_k", top_k, 1),
+        top_p=None if top_p is None else _share("top_p", top_p),
+        roll=bool(settings.get("roll", False)),
+        confidence_temperature=real_number(
+            "confidence_temperature", settings.get("confidence_temperature", defaults.confidence_temperature)
+        ),
+        confidence_counts="pgm" if info.architecture == "pgm" else "maskgit",
+        resample_known=bool(settings.get("resample_known", False)),
+    )
+
+
+def _styles(style: Any, info: ModelInfo, classes: int) -> list[int]:
+    if style is not None and not info.styles:
+        raise ValueError(f"style must be None for {info.name!r}, which has no styles, got {style!r}")
+    styles = resolve_labels(style, info.styles, "style")
+    if len(styles) not in (1, classes):
+        raise ValueError(f"style must be one for all or one per class ({classes}), got {len(styles)}")
+    return styles * classes if len(styles) == 1 else styles
+
+
+def whole_number(argument: str, value: Any, low: int, high: int | None = None) -> int:
+    """`value` as an int (5, 5.0, numpy and 0-d tensor integers); ValueError outside low..high or for anything else."""
+    allowed = f"an integer >= {low}" if high is None else f"an integer in {low}..{high}"
+    value = _plain(value)
+    whole = isinstance(value, numbers.Integral) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not whole or value < low or (high is not None and value > high):
+        raise ValueError(f"{argument} must be {allowed}, got {value!r}")
+    return int(value)
+
+
+def real_number(argument: str, value: Any) -> float:
+    """`value` as a finite float >= 0; ValueError otherwise."""
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"{argument} must be a finite number >= 0, got {value!r}")
+    return float(value)
+
+
+def one_of(argument: str, value: Any, allowed: tuple[str, ...]) -> Any:
+    """`value` if it is among `allowed`; ValueError listing them otherwise."""
+    if value not in allowed:
+        raise ValueError(f"{argument} must be one of {', '.join(allowed)}, got {value!r}")
+    return value
+
+
+def _share(argument: str, value: Any) -> float:
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value <= 1:
+        raise ValueError(f"{argument} must be a number in (0, 1], got {value!r}")
+    return float(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value

@@ -1,0 +1,115 @@
+"""The functions behind the image tab, called without a browser."""
+
+import pytest
+
+from app.image_tab import RESTORE_ERROR, defaults, form_values, preset_values, restore, reuse, run, settings_of
+from app.downloads import save
+from app.limits import Limits
+from app.models import Models
+from app.settings import Settings
+
+LIMITS = Limits()
+
+
+@pytest.fixture
+def models(pipeline):
+    return Models({"fake": pipeline})
+
+
+def outcome(models, settings, randomise=False):
+    return list(run(models, LIMITS, settings, randomise))
+
+
+def test_a_run_yields_the_value_twice_and_the_seed_once(models):
+    rows = outcome(models, Settings("fake", "fox", steps=5, seed=9))
+    assert [len(viewer["steps"]) for viewer, _, _ in rows] == [0, 1, 2, 3, 4, 5]
+    assert all(viewer is session for viewer, session, _ in rows)
+    assert rows[0][2] == 9
+
+
+def test_a_new_seed_is_drawn_when_asked_and_told_to_the_form(models):
+    seeds = {outcome(models, Settings("fake", "fox", steps=1, seed=9), True)[0][2] for _ in range(6)}
+    assert len(seeds) > 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (Settings("fake", "no such class"), "no such class"),
+        (Settings("fake", "fox", seed=-1), "Seed must be"),
+        (Settings("fake", "fox", num_images=1000), "How many must be"),
+        (Settings("../x", "fox"), "model must be one of fake"),
+        (Settings("/etc", "fox"), "model must be one of fake"),
+    ],
+)
+def test_a_bad_value_shows_one_sentence_and_the_next_run_works(models, settings, words):
+    rows = outcome(models, settings)
+    assert len(rows) == 1
+    assert words.lower() in rows[0][0]["error"].lower() and rows[0][0]["error"].endswith((".", "?"))
+    assert outcome(models, Settings("fake", "fox", steps=2))[-1][0]["done"]
+
+
+def test_out_of_memory_is_told_and_the_next_run_works(models, pipeline):
+    decode = pipeline.decode
+
+    def once(codes):
+        pipeline.decode = decode
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    pipeline.decode = once
+    rows = outcome(models, Settings("fake", "fox", steps=3))
+    assert rows[-1][0]["error"] == "The machine ran out of memory; try fewer pictures."
+    assert pipeline.running == 0
+    assert outcome(models, Settings("fake", "fox", steps=3))[-1][0]["done"]
+
+
+def test_closing_the_handler_ends_the_work(models, pipeline):
+    rows = run(models, LIMITS, Settings("fake", "fox", steps=16), False)
+    for _ in range(5):
+        next(rows)
+    rows.close()
+    assert (pipeline.closed, pipeline.running, pipeline.steps_run) == (1, 0, 4)
+
+
+def test_keeping_the_seed_changes_the_seed_alone(models):
+    value = outcome(models, Settings("fake", "fox", num_images=2, steps=3, seed=50))[-1][0]
+    *others, seed, randomise = reuse(value, "seed", 1)
+    assert (seed, randomise) == (51, False)
+    assert all(isinstance(other, dict) and other["__type__"] == "update" and len(other) == 1 for other in others)
+
+
+def test_remix_brings_back_everything_but_the_seed(models):
+    settings = Settings("fake", "fox", "Ink", num_images=2, steps=3, seed=50, sampler="random", top_k=5)
+    value = outcome(models, settings)[-1][0]
+    *others, seed, randomise = reuse(value, "settings", 1)
+    assert others == ["fake", "fox", "Ink", 1, "random", 3, 0.0, 1.0, 5, "arccos", False]
+    assert isinstance(seed, dict) and randomise is True
+
+
+def test_a_saved_png_refills_the_form(models):
+    settings = Settings("fake", "fox", "Ink", steps=3, seed=50, sampler="random", guidance_scale=2.5)
+    value = outcome(models, settings)[-1][0]
+    values = restore(models, LIMITS, save(value, "png", 0, 2)[2])
+    assert settings_of(*values) == (settings_of(*form_values(settings))[0], False)
+    assert values[-2] == 50
+
+
+@pytest.mark.parametrize("content", [b"", b"GIF89a", b"\x89PNG\r\n\x1a\n", None])
+def test_a_file_without_settings_is_refused_in_one_sentence(models, content):
+    with pytest.raises(ValueError, match=RESTORE_ERROR):
+        restore(models, LIMITS, content)
+
+
+def test_form_and_settings_are_each_others_inverse():
+    settings = Settings("fake", None, None, 2, "raster", 9, 1.5, 0.5, 0, "linear", True, 77)
+    assert settings_of(*form_values(settings)) == (settings, True)
+
+
+def test_the_form_starts_with_the_models_recommendation(pipeline):
+    settings = defaults(pipeline.info)
+    assert (settings.steps, settings.guidance_scale, settings.class_id) == (16, 2.0, "cat")
+
+
+def test_a_preset_sets_what_it_names_and_leaves_the_rest_as_recommended(pipeline):
+    assert preset_values(pipeline.info, "Draft") == ("halton", 6, 0.0, 1.0)
+    assert preset_values(pipeline.info, "Best") == ("confidence", 32, 3.0, 1.0)

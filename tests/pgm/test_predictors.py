@@ -1,0 +1,109 @@
+"""Predictors: what each architecture is asked, guided and unguided passes, the published visible length, cost."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from pgm.models import make_predictor
+from pgm.predictors import Clean, MaskedPredictor, PartitionPredictor, evaluating
+
+CODES = torch.tensor([[3, -1, 5, -1, 1, *[-1] * 11], [-1, 2, -1, 4, 6, *[-1] * 11]])
+CLEAN = Clean(CODES, torch.tensor([[0, 2, 4], [1, 3, 4]]), None)
+QUERIES = torch.tensor([[1, 7], [9, 15]])
+
+
+@pytest.fixture(scope="module", params=["partition", "masked"])
+def model(request, partition, masked):
+    return {"partition": partition, "masked": masked}[request.param]()
+
+
+@torch.no_grad()
+def conditions(model, labels=(1, 2)):
+    labels = torch.tensor(labels)
+    return model.condition(labels), model.condition(torch.full_like(labels, -1))
+
+
+def test_a_guided_pass_is_two_unguided_ones(model):
+    conditional, null = conditions(model)
+    both = make_predictor(model, conditional, null).predict(CLEAN, QUERIES, None, True)
+    for logits, condition in zip(both, (conditional, null), strict=True):
+        single, nothing = make_predictor(model, condition).predict(CLEAN, QUERIES, None, False)
+        assert nothing is None
+        assert_close(logits, single, atol=1e-5, rtol=1e-5)
+    assert (both[0] - both[1]).abs().max() > 1e-3
+
+
+def test_without_a_null_condition_there_is_no_guidance(model):
+    conditional, null = conditions(model)
+    assert make_predictor(model, conditional, null).can_guide
+    assert not make_predictor(model, conditional).can_guide
+
+
+def test_architectures_get_their_predictor(partition, masked):
+    first = make_predictor(partition(), conditions(partition())[0])
+    second = make_predictor(masked(), conditions(masked())[0])
+    assert isinstance(first, PartitionPredictor) and isinstance(second, MaskedPredictor)
+    assert (first.can_resample, second.can_resample) == (False, True)
+    assert (first.special_ids, second.special_ids) == ((12, 13), (12,))
+    assert first.length == second.length == 16
+
+
+def test_the_published_samplers_hide_the_last_clean_token(partition):
+    model = partition()
+    conditional, _ = conditions(model)
+    logits = {}
+    for visible in ("reference", "full"):
+        for last in (1, 7):
+            codes = CODES.clone()
+            codes[0, 4] = last
+            clean = Clean(codes, CLEAN.arrival, None)
+            predictor = make_predictor(model, conditional, visible_length=visible)
+            logits[visible, last] = predictor.predict(clean, QUERIES, None, False)[0]
+    assert torch.equal(logits["reference", 1], logits["reference", 7])
+    assert (logits["full", 1] - logits["full", 7])[0].abs().max() > 1e-3
+    shorter = Clean(CODES, CLEAN.arrival[:, :2], None)
+    expected = make_predictor(model, conditional).predict(shorter, QUERIES, None, False)[0]
+    assert_close(logits["reference", 1], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_at_the_first_step_of_the_published_samplers_all_positions_look_alike(partition):
+    predictor = make_predictor(partition(query_mode="learn"), conditions(partition())[0], visible_length="reference")
+    nothing = Clean(torch.full((2, 16), -1), torch.zeros(2, 0, dtype=torch.int64), None)
+    logits, _ = predictor.predict(nothing, torch.arange(16).expand(2, -1), None, False)
+    assert_close(logits, logits[:, :1].expand_as(logits), atol=1e-6, rtol=1e-6)
+
+
+def test_an_unknown_visible_length_is_refused(partition):
+    with pytest.raises(ValueError, match="visible_length must be 'full' or 'reference', got 'short'"):
+        make_predictor(partition(), conditions(partition())[0], visible_length="short")
+
+
+def test_cost(partition, masked):
+    condition = conditions(partition())[0]
+    assert make_predictor(partition(), condition).cost(3, 4) == 1 + 1 + 3 + 4  # a register, BOS, known, queries
+    assert make_predictor(partition(registers=0), condition).cost(3, 4) == 1 + 3 + 4
+    mixing = make_predictor(partition(decoder_mode="interleave"), condition)
+    assert mixing.cost(3, 4) == 1 + 1 + 3 + 4 + 1  # and the register that is queried along
+    assert make_predictor(masked(), conditions(masked())[0]).cost(3, 4) == 17
+
+
+def test_no_mask_is_built_where_rows_are_equally_long(partition, monkeypatch):
+    model, masks = partition(), []
+    original = type(model).encode
+    monkeypatch.setattr(type(model), "encode", lambda *a: masks.append(a[-1]) or original(*a))
+    predictor = make_predictor(model, conditions(model)[0])
+    predictor.predict(CLEAN, QUERIES, None, False)
+    predictor.predict(Clean(CODES, CLEAN.arrival, torch.tensor([3, 2])), QUERIES, None, False)
+    assert masks[0] is None and masks[1].tolist() == [4, 3]
+
+
+def test_evaluating_restores_modes_and_gradients_after_an_exception(model):
+    modes = []
+    for index, module in enumerate(model.modules()):
+        module.training = index % 3 == 0
+        modes.append(module.training)
+    with pytest.raises(KeyError), evaluating(model):
+        assert not any(module.training for module in model.modules()) and not torch.is_grad_enabled()
+        raise KeyError
+    assert [module.training for module in model.modules()] == modes and torch.is_grad_enabled()
+    model.eval()

@@ -1,0 +1,73 @@
+"""python -m tokenizer."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tokenizer import VQGAN
+from tokenizer.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = (
+    "--image-size 16 --channels 8 --multipliers 1 1 2 --norm-groups 4 --latent-channels 8 --codebook-size 16 --code-dim 4 "
+    "--batch-size 4 --perceptual none --precision fp32"
+).split()
+
+
+def test_train_encode_and_reconstruct_follow_each_other(shard_folder, tmp_path, capsys):
+    run, codes = tmp_path / "run", tmp_path / "codes"
+    assert main(["train", str(shard_folder), str(run), *TINY, "--steps", "2"]) == 0
+    assert f"exported to {run / 'export'}" in capsys.readouterr().out
+    assert main(["train", str(shard_folder), str(run), *TINY, "--steps", "3"]) == 0
+    assert "continuing at step 2" in capsys.readouterr().out
+    assert main(["encode", str(run / "export"), str(shard_folder), str(codes)]) == 0
+    assert "codes used" in capsys.readouterr().out
+    picture = tmp_path / "grey.png"
+    Image.new("LA", (21, 13), (100, 255)).save(picture)
+    assert main(["reconstruct", str(run / "export"), str(picture), "--out", str(tmp_path / "out")]) == 0
+    result = Image.open(tmp_path / "out" / "grey-reconstructed.png")
+    expected = VQGAN.from_pretrained(run / "export").reconstruct(Image.open(picture))
+    assert np.array_equal(np.array(result), np.array(expected))
+
+
+def test_fine_tuning_starts_from_given_weights_with_a_fresh_optimiser(model, shard_folder, tmp_path, capsys):
+    model.save_pretrained(tmp_path / "start")
+    options = ["--init", str(tmp_path / "start"), "--freeze-encoder", "--steps", "1", "--perceptual", "none"]
+    assert main(["train", str(shard_folder), str(tmp_path / "run"), *options]) == 0
+    assert "with a fresh optimiser" in capsys.readouterr().out
+    assert VQGAN.from_pretrained(tmp_path / "run" / "export").codes_hash() == model.codes_hash()
+
+
+@pytest.mark.parametrize(
+    "command, says",
+    [
+        ("train nowhere run --steps 1", "data must be a folder"),
+        ("train nowhere run", "either steps or minutes"),
+        ("train nowhere run --steps 1 --channels 30", "multiple of norm_groups"),
+        ("train nowhere run --steps 1 --threads 0", "threads must be >= 1"),
+        ("train nowhere run --steps 1 --init nothing", "config.json is missing"),
+        ("encode nowhere data codes", "config.json is missing"),
+        ("reconstruct nowhere missing.png", "'missing.png' cannot be read"),
+        ("convert missing.pt out", "does not exist"),
+        ("encode nowhere data codes --device teapot", "device 'teapot' is not available"),
+    ],
+)
+def test_bad_input_ends_with_status_2_and_one_sentence(command, says, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(command.split()) == 2
+    error = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1
+
+
+def test_help_names_the_commands_and_their_options():
+    def said(*arguments: str) -> str:
+        command = [sys.executable, "-m", "tokenizer", *arguments, "--help"]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    assert all(name in said() for name in ("train", "encode", "reconstruct", "convert"))
+    train = said("train")
+    assert all(f"--{flag}" in train for flag in ("freeze-encoder", "gan-start", "steps", "minutes", "batch-size", "threads"))

@@ -1,0 +1,187 @@
+"""Command line: python -m tokenizer train | encode | reconstruct | convert."""
+
+import argparse
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+from tokenizer.config import DISTANCES, TokenizerConfig
+from tokenizer.train_config import TrainConfig
+
+MODEL_FLAGS = ("image_size", "channels", "blocks", "norm_groups", "latent_channels", "codebook_size", "code_dim")
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    root = argparse.ArgumentParser(
+        prog="python -m tokenizer",
+        description="Images <-> grids of codes with a VQGAN: train one, encode data, look at reconstructions, convert.",
+    )
+    commands = root.add_subparsers(dest="command", required=True, metavar="command")
+
+    train = commands.add_parser(
+        "train",
+        help="train a VQGAN on image shards or a folder of pictures by class",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        description="Train a VQGAN. The run's folder gets metrics.jsonl, sheets/ (original over reconstruction), "
+        "checkpoint.pt and export/; calling the same command again continues after an interruption. "
+        "Several GPUs: accelerate launch -m tokenizer train ...",
+    )
+    train.add_argument("data", help="folder of image shards (manifest.json), or one subfolder of pictures per class")
+    train.add_argument("run", help="folder of this run")
+    train.add_argument("--init", metavar="FOLDER", help="start from a trained tokenizer (fresh optimiser)")
+    _add_model_flags(train.add_argument_group("model (not with --init)"))
+    _add_train_flags(train.add_argument_group("training"))
+    train.add_argument("--threads", type=int, help="CPU threads (torch's own choice if not given)")
+    train.set_defaults(action=run_train)
+
+    encode = commands.add_parser(
+        "encode",
+        help="encode image shards or a folder of pictures into code shards",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    encode.add_argument("tokenizer", help="folder of a trained tokenizer")
+    encode.add_argument("data", help="folder of image shards, or one subfolder of pictures per class")
+    encode.add_argument("codes", help="folder for the code shards; an interrupted run continues")
+    encode.add_argument("--name", help="name of the tokenizer in the manifest (default: its folder's)")
+    encode.add_argument("--batch-size", type=int, default=64)
+    encode.add_argument("--threads", type=int, help="CPU threads")
+    encode.add_argument("--device", default="cpu", help="cpu, cuda or mps")
+    encode.set_defaults(action=run_encode)
+
+    reconstruct = commands.add_parser(
+        "reconstruct", help="send pictures through the codes and back, as PNG files of the same size"
+    )
+    reconstruct.add_argument("tokenizer", help="folder of a trained tokenizer")
+    reconstruct.add_argument("pictures", nargs="+", help="picture files")
+    reconstruct.add_argument("--out", default=".", help="folder for NAME-reconstructed.png (default: here)")
+    reconstruct.add_argument("--device", default="cpu")
+    reconstruct.set_defaults(action=run_reconstruct)
+
+    convert = commands.add_parser("convert", help="convert a LlamaGen VQ or taming VQGAN checkpoint to our layout")
+    convert.add_argument("checkpoint", help=".pt, .ckpt or .safetensors file")
+    convert.add_argument("out", help="folder for config.json and safetensors")
+    convert.add_argument("--image-size", type=int, default=256, help="training image size in pixels (default: 256)")
+    convert.set_defaults(action=run_convert)
+    return root
+
+
+def _add_model_flags(group: argparse._ArgumentGroup) -> None:
+    defaults = TokenizerConfig()
+    for name in MODEL_FLAGS:
+        group.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(defaults, name), help="integer")
+    group.add_argument("--multipliers", type=int, nargs="+", default=list(defaults.multipliers), help="width per level")
+    group.add_argument("--distance", choices=DISTANCES, default=defaults.distance, help="how codes are compared")
+    group.add_argument("--low-attention", action="store_true", help="attention at the lowest resolution")
+    group.add_argument("--middle-attention", action="store_true", help="attention in the middle")
+
+
+def _add_train_flags(group: argparse._ArgumentGroup) -> None:
+    for field in fields(TrainConfig):
+        flag, text = f"--{field.name.replace('_', '-')}", field.metadata["help"]
+        if field.type is bool:
+            group.add_argument(flag, action="store_true", help=text)
+        else:
+            kind = next(k for k in (int, float, str) if k in (field.type, *getattr(field.type, "__args__", ())))
+            group.add_argument(flag, type=kind, default=field.default, help=text)
+
+
+def run_train(arguments: argparse.Namespace) -> None:
+    """`train`: read the data, train, print where the result lies."""
+    import torch
+
+    from tokenizer.image_folder import read_split
+    from tokenizer.train import Trainer
+    from tokenizer.vqgan import VQGAN
+
+    config = TrainConfig(**{field.name: getattr(arguments, field.name) for field in fields(TrainConfig)})
+    if arguments.threads is not None:
+        torch.set_num_threads(positive("threads", arguments.threads))
+    weights = None
+    if arguments.init is None:
+        names = (*MODEL_FLAGS, "multipliers", "distance", "low_attention", "middle_attention")
+        model_config = TokenizerConfig(**{name: getattr(arguments, name) for name in names})
+    else:
+        weights = VQGAN.from_pretrained(arguments.init)
+        model_config = weights.config
+    train = read_split(arguments.data, "train", model_config.image_size)
+    held_out = read_split(arguments.data, "heldout", model_config.image_size)
+    trainer = Trainer(config, model_config, train, held_out, arguments.run, weights)
+    if weights is not None and trainer.step == 0:
+        print(f"starting from {arguments.init} with a fresh optimiser")
+    if trainer.step:
+        print(f"continuing at step {trainer.step}")
+    export = trainer.run()
+    print(f"exported to {export}" if export else f"stopped at step {trainer.step}; the same command continues")
+
+
+def run_encode(arguments: argparse.Namespace) -> None:
+    """`encode`: write code shards and their manifest."""
+    import torch
+
+    from tokenizer.encode import encode_folder
+    from tokenizer.vqgan import VQGAN
+
+    if arguments.threads is not None:
+        torch.set_num_threads(positive("threads", arguments.threads))
+    model = VQGAN.from_pretrained(arguments.tokenizer, device(arguments.device))
+    name = arguments.name or Path(arguments.tokenizer).resolve().name
+    encode_folder(model, arguments.data, arguments.codes, name, positive("batch-size", arguments.batch_size))
+
+
+def run_reconstruct(arguments: argparse.Namespace) -> None:
+    """`reconstruct`: one PNG per picture."""
+    from tokenizer.image_files import open_picture
+    from tokenizer.vqgan import VQGAN
+
+    pictures = [(Path(path).stem, open_picture(path)) for path in arguments.pictures]
+    model = VQGAN.from_pretrained(arguments.tokenizer, device(arguments.device))
+    out = Path(arguments.out)
+    out.mkdir(parents=True, exist_ok=True)
+    for stem, picture in pictures:
+        path = out / f"{stem}-reconstructed.png"
+        model.reconstruct(picture).save(path)
+        print(path)
+
+
+def run_convert(arguments: argparse.Namespace) -> None:
+    """`convert`: a public checkpoint into a folder of ours."""
+    from tokenizer.convert import convert_file
+
+    model = convert_file(arguments.checkpoint, positive("image-size", arguments.image_size))
+    model.save_pretrained(arguments.out)
+    print(f"{arguments.out}: {sum(p.numel() for p in model.parameters()):,} parameters, {model.config}")
+
+
+def positive(name: str, value: int) -> int:
+    """The value, or ValueError when it is below 1."""
+    if value < 1:
+        raise ValueError(f"{name} must be >= 1, got {value}")
+    return value
+
+
+def device(name: str):
+    """A torch device that exists here, or ValueError."""
+    import torch
+
+    try:
+        chosen = torch.device(name)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device {name!r} is not available here: {str(error).splitlines()[0]}") from error
+    return chosen
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status: 0 done, 2 bad input (one sentence on stderr)."""
+    arguments = parser().parse_args(argv)
+    try:
+        arguments.action(arguments)
+    except (ValueError, ModuleNotFoundError, FloatingPointError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
