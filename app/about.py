@@ -36,7 +36,8 @@ deleted within the hour.
 def artwork_table(licences: Iterable[Mapping[str, str]]) -> str:
     """Markdown table of the artwork a model was trained on; each row has style, artwork, licence and source."""
     rows = [
-        f"| {row['style']} | [{row['artwork']}]({row['source']}) | {row['licence']} |" if row.get("source")
+        f"| {row['style']} | [{row['artwork']}]({row['source']}) | {row['licence']} |"
+        if row.get("source")
         else f"| {row['style']} | {row['artwork']} | {row['licence']} |"
         for row in licences
     ]

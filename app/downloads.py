@@ -1,4 +1,4 @@
-"""Files a visitor takes along: a picture of any step as PNG with its settings inside, the reveal as animated WebP or GIF."""
+"""Files to take along: the picture of any step as PNG with its settings inside, the reveal as a moving picture."""
 
 import io
 import re
@@ -81,7 +81,5 @@ def animation(pictures: list[Image.Image], kind: str) -> bytes:
     durations = [pace] * (len(pictures) - 1) + [pace + round(1000 * HOLD_SECONDS)]
     buffer = io.BytesIO()
     exact = {"lossless": True, "quality": 20, "method": 0} if kind == "webp" else {"disposal": 1}
-    pictures[0].save(
-        buffer, kind, save_all=True, append_images=pictures[1:], duration=durations, loop=0, **exact
-    )
+    pictures[0].save(buffer, kind, save_all=True, append_images=pictures[1:], duration=durations, loop=0, **exact)
     return buffer.getvalue()

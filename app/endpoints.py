@@ -12,7 +12,8 @@ from PIL import Image
 
 from app.downloads import png
 from app.environment import on_gpu
-from app.image_tab import WORKER, defaults
+from app.image_form import defaults
+from app.image_tab import WORKER
 from app.limits import Limits
 from app.models import Models
 from app.reveal import picture_at, reveal
@@ -31,16 +32,32 @@ def build_endpoints(models: Models, limits: Limits) -> None:
     """Add both endpoints to the current Blocks; nothing of them is visible."""
 
     def generate_steps(
-        class_id: str, style: str, num_images: int, steps: int, sampler: str, guidance_scale: float,
-        temperature: float, top_k: int, seed: int, model: str,
+        class_id: str,
+        style: str,
+        num_images: int,
+        steps: int,
+        sampler: str,
+        guidance_scale: float,
+        temperature: float,
+        top_k: int,
+        seed: int,
+        model: str,
     ) -> Iterator[dict[str, Any]]:
         """Generate pictures of a class and stream every step: new cells, their codes, previews, counts, seconds.
 
         class_id and style are names; blank arguments take the model's recommended settings. Picture i has seed + i.
         """
         values = dict(
-            class_id=class_id, style=style, num_images=num_images, steps=steps, sampler=sampler,
-            guidance_scale=guidance_scale, temperature=temperature, top_k=top_k, seed=seed, model=model,
+            class_id=class_id,
+            style=style,
+            num_images=num_images,
+            steps=steps,
+            sampler=sampler,
+            guidance_scale=guidance_scale,
+            temperature=temperature,
+            top_k=top_k,
+            seed=seed,
+            model=model,
         )
         try:
             settings = requested(models, limits, values)
@@ -51,22 +68,36 @@ def build_endpoints(models: Models, limits: Limits) -> None:
             raise gr.Error(str(fault), print_exception=False) from fault
 
     def generate(
-        class_id: str, style: str, num_images: int, steps: int, sampler: str, guidance_scale: float,
-        temperature: float, top_k: int, seed: int, model: str,
+        class_id: str,
+        style: str,
+        num_images: int,
+        steps: int,
+        sampler: str,
+        guidance_scale: float,
+        temperature: float,
+        top_k: int,
+        seed: int,
+        model: str,
     ) -> list[Image.Image]:
         """Generate pictures of a class; returns PNG files with their settings inside.
 
         class_id and style are names; blank arguments take the model's recommended settings. Picture i has seed + i.
         """
         values = dict(
-            class_id=class_id, style=style, num_images=num_images, steps=steps, sampler=sampler,
-            guidance_scale=guidance_scale, temperature=temperature, top_k=top_k, seed=seed, model=model,
+            class_id=class_id,
+            style=style,
+            num_images=num_images,
+            steps=steps,
+            sampler=sampler,
+            guidance_scale=guidance_scale,
+            temperature=temperature,
+            top_k=top_k,
+            seed=seed,
+            model=model,
         )
         try:
             settings = requested(models, limits, values)
-            value = None
-            for value in reveal(models.pipeline(settings.model), settings):
-                pass
+            *_, value = reveal(models.pipeline(settings.model), settings)
         except ValueError as fault:
             raise gr.Error(str(fault), print_exception=False) from fault
         last = len(value["steps"]) - 1

@@ -1,9 +1,8 @@
 """The image tab: rail of controls, stage of the reveal, and the plain functions behind them."""
 
-import io
 import logging
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,18 @@ import gradio as gr
 
 from app.downloads import save
 from app.environment import on_gpu
+from app.image_form import (
+    ANY,
+    choices,
+    defaults,
+    dressed,
+    form_values,
+    preset_values,
+    restore,
+    reuse,
+    settings_of,
+    usual,
+)
 from app.limits import Limits
 from app.models import Models
 from app.reveal import reveal
@@ -18,49 +29,12 @@ from app.settings import Settings, checked
 from app.viewer import mailbox, parcel, viewer
 from pgm.orders import order_names
 from pgm.schedules import schedule_names
-from pgm_image.metadata import read_settings
-from pgm_image.model_info import ModelInfo
 
 log = logging.getLogger(__name__)
 
-ANY = ""  # the value of "any class" and "any style" in the form
 NEW_SEEDS = 1_000_000  # seeds drawn here are short enough to read out
 WORKER = "device"  # all events that use the model share one queue
 EMPTY = "Choose a class and press Generate. The picture appears code by code."
-RESTORE_ERROR = "That file is not a PNG saved by this page, so it holds no settings to bring back."
-
-
-# --- the form of one model ---------------------------------------------------------------------------------------
-
-
-def choices(names: list[str], anything: str) -> list[tuple[str, str]]:
-    """Dropdown choices: every name, and "any"."""
-    return [(anything, ANY), *((name, name) for name in names)]
-
-
-def defaults(info: ModelInfo) -> Settings:
-    """Settings the page starts with for a model: those its card recommends."""
-    return replace(Settings(model=info.name, class_id=info.classes[0]), **how(info.recommended))
-
-
-def how(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a card's settings that the form has a control for."""
-    fields = ("sampler", "steps", "guidance_scale", "temperature", "top_k", "schedule", "roll")
-    return {key: settings[key] for key in fields if key in settings}
-
-
-def usual(info: ModelInfo) -> str | None:
-    """The preset that is the model's recommendation, if there is one."""
-    return next((name for name, values in info.presets.items() if {**how(info.recommended), **how(values)} == how(info.recommended)), None)
-
-
-def preset_values(info: ModelInfo, preset: str) -> tuple[str, int, float, float]:
-    """Sampler, steps, guidance and temperature of a preset; those recommended where the preset is silent."""
-    settings = replace(defaults(info), **how(info.presets.get(preset, {})))
-    return settings.sampler, settings.steps, settings.guidance_scale, settings.temperature
-
-
-# --- what happens on a click -------------------------------------------------------------------------------------
 
 
 def run(
@@ -95,76 +69,6 @@ def failure(fault: Exception) -> str:
     return f"Generation failed ({type(fault).__name__}); the details are in the server's log."
 
 
-def reuse(value: dict[str, Any] | None, what: str, picture: int) -> list[Any]:
-    """Form values from a picture: its seed alone, or all its settings with a new seed. Order as in the form."""
-    if not value:
-        return [gr.skip()] * 13
-    settings = Settings(**value["settings"]).of_picture(picture)
-    if what == "seed":
-        return [gr.skip()] * 11 + [settings.seed, False]
-    return [*form_values(settings)[:-2], gr.skip(), True]
-
-
-def restore(models: Models, limits: Limits, content: bytes | None) -> list[Any]:
-    """Form values, seed included, from a PNG that was saved here; ValueError when it holds none that work here."""
-    try:
-        found = read_settings(io.BytesIO(content or b""))
-        settings = Settings(**{key: found[key] for key in Settings.__dataclass_fields__ if key in found})
-    except (ValueError, TypeError, OSError) as fault:
-        raise ValueError(RESTORE_ERROR) from fault
-    settings = checked(settings, limits)
-    info = models.info(settings.model)
-    if settings.class_id not in (None, *info.classes) or settings.style not in (None, *info.styles):
-        raise ValueError(f"The model {info.name} has no class and style called {settings.title()}.")
-    return [*form_values(settings)[:-1], False]
-
-
-def dressed(models: Models, limits: Limits, values: list[Any]) -> list[Any]:
-    """Form values where the controls that depend on the model also get that model's choices and bounds."""
-    model, class_id, style, count, sampler, steps, *others = values
-    if model not in models.names():  # nothing to change but the seed
-        return values
-    info = models.info(model)
-    return [
-        model,
-        gr.Dropdown(choices(info.classes, "Anything"), value=class_id),
-        gr.Dropdown(choices(info.styles, "Any style"), value=style, visible=bool(info.styles)),
-        count,
-        sampler,
-        gr.Slider(maximum=min(limits.max_steps, info.length), value=steps),
-        *others,
-    ]
-
-
-def form_values(settings: Settings) -> list[Any]:
-    """Values of the form's fields for `settings`, in the order of the form."""
-    return [
-        settings.model,
-        settings.class_id or ANY,
-        settings.style or ANY,
-        settings.num_images,
-        settings.sampler,
-        settings.steps,
-        settings.guidance_scale,
-        settings.temperature,
-        settings.top_k or 0,
-        settings.schedule,
-        settings.roll,
-        settings.seed,
-        True,
-    ]
-
-
-def settings_of(*fields: Any) -> tuple[Settings, bool]:
-    """The form's fields, in their order, as settings and whether the seed is to be drawn anew."""
-    *values, randomise = fields
-    settings = Settings(*values)
-    return replace(settings, class_id=settings.class_id or None, style=settings.style or None), bool(randomise)
-
-
-# --- layout ------------------------------------------------------------------------------------------------------
-
-
 def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
     """Lay out the tab inside the current Blocks and wire it. `model` is the choice in the page's head."""
     start = models.names()[0]
@@ -176,74 +80,123 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
     with gr.Row(elem_id="image-studio"):
         with gr.Column(elem_id="image-rail", elem_classes="rail"):
             class_id = gr.Dropdown(
-                choices(info.classes, "Anything"), value=first.class_id, label="Class",
-                info="What the picture should show. Type to search.", elem_id="image-class",
+                choices(info.classes, "Anything"),
+                value=first.class_id,
+                label="Class",
+                info="What the picture should show. Type to search.",
+                elem_id="image-class",
             )
             style = gr.Dropdown(
-                choices(info.styles, "Any style"), value=ANY, label="Style",
-                info="Whose way of drawing to follow.", elem_id="image-style",
+                choices(info.styles, "Any style"),
+                value=ANY,
+                label="Style",
+                info="Whose way of drawing to follow.",
+                elem_id="image-style",
             )
             count = gr.Radio(
-                counts, value=1, label="How many", info="They appear together, each from its own seed.",
-                elem_id="image-count", elem_classes="segments",
+                counts,
+                value=1,
+                label="How many",
+                info="They appear together, each from its own seed.",
+                elem_id="image-count",
+                elem_classes="segments",
             )
             with gr.Column(elem_id="image-act"):
                 generate = gr.Button("Generate", variant="primary", size="lg", elem_id="image-generate")
                 stop = gr.Button("Stop", size="lg", elem_id="image-stop")
                 gr.HTML(
-                    html_template='<p class="notice" id="image-notice" role="alert"></p>', js_on_load=None,
+                    html_template='<p class="notice" id="image-notice" role="alert"></p>',
+                    js_on_load=None,
                     apply_default_css=False,
                 )
                 queue = gr.HTML("", elem_id="image-queue", js_on_load=None)
             with gr.Column(elem_classes="folds"):
                 with gr.Accordion("How", open=False, elem_classes="fold"):
                     preset = gr.Radio(
-                        presets, value=usual(info), label="Effort",
-                        info="Sets the three controls below as the model's card recommends.",
-                        elem_id="image-preset", elem_classes="segments",
+                        presets,
+                        value=usual(info),
+                        label="Effort",
+                        info="Sets the controls below as the model's card recommends.",
+                        elem_id="image-preset",
+                        elem_classes="segments",
                     )
                     sampler = gr.Radio(
-                        [(name.capitalize(), name) for name in order_names()], value=first.sampler, label="Order (sampler)",
+                        [(name.capitalize(), name) for name in order_names()],
+                        value=first.sampler,
+                        label="Order (sampler)",
                         info="Which cells come first: spread evenly, surest first, by chance, or row by row.",
-                        elem_id="image-sampler", elem_classes="segments",
+                        elem_id="image-sampler",
+                        elem_classes="segments",
                     )
                     steps = gr.Slider(
-                        1, min(limits.max_steps, info.length), value=first.steps, step=1,
-                        label="Steps", info="More steps: fewer codes at a time, slower, usually better.",
-                        elem_id="image-steps", buttons=[],
+                        1,
+                        min(limits.max_steps, info.length),
+                        value=first.steps,
+                        step=1,
+                        label="Steps",
+                        info="More steps: fewer codes at a time, slower, usually better.",
+                        elem_id="image-steps",
+                        buttons=[],
                     )
                     guidance = gr.Slider(
-                        0, limits.max_guidance, value=first.guidance_scale, step=0.1,
+                        0,
+                        limits.max_guidance,
+                        value=first.guidance_scale,
+                        step=0.1,
                         label="How strongly to follow the class (guidance)",
                         info="0 is off and twice as fast; high values give typical, less varied pictures.",
-                        elem_id="image-guidance", buttons=[],
+                        elem_id="image-guidance",
+                        buttons=[],
                     )
                 with gr.Accordion("More", open=False, elem_classes="fold", elem_id="image-more"):
                     seed = gr.Number(
-                        0, precision=0, label="Seed", info="The same seed and settings give the same picture again.",
+                        0,
+                        precision=0,
+                        label="Seed",
+                        info="The same seed and settings give the same picture again.",
                         elem_id="image-seed",
                     )
                     randomise = gr.Checkbox(
-                        True, label="New seed every time", elem_id="image-randomise",
+                        True,
+                        label="New seed every time",
+                        elem_id="image-randomise",
                     )
                     temperature = gr.Slider(
-                        0, limits.max_temperature, value=first.temperature, step=0.05, label="Temperature",
-                        info="How daring each choice is. 0 always takes the likeliest code.", elem_id="image-temperature", buttons=[],
+                        0,
+                        limits.max_temperature,
+                        value=first.temperature,
+                        step=0.05,
+                        label="Temperature",
+                        info="How daring each choice is. 0 always takes the likeliest code.",
+                        elem_id="image-temperature",
+                        buttons=[],
                     )
                     top_k = gr.Number(
-                        first.top_k or 0, precision=0, minimum=0, label="Only the k likeliest codes (top-k)",
-                        info="0 allows every code.", elem_id="image-top-k",
+                        first.top_k or 0,
+                        precision=0,
+                        minimum=0,
+                        label="Only the k likeliest codes (top-k)",
+                        info="0 allows every code.",
+                        elem_id="image-top-k",
                     )
                     schedule = gr.Radio(
-                        [(name.capitalize(), name) for name in schedule_names()], value=first.schedule, label="Schedule",
+                        [(name.capitalize(), name) for name in schedule_names()],
+                        value=first.schedule,
+                        label="Schedule",
                         info="How many codes each step fills. Arccos starts with few and ends with many.",
-                        elem_id="image-schedule", elem_classes="segments",
+                        elem_id="image-schedule",
+                        elem_classes="segments",
                     )
                     roll = gr.Checkbox(
-                        first.roll, label="Shift the Halton order for each picture", elem_id="image-roll",
+                        first.roll,
+                        label="Shift the Halton order for each picture",
+                        elem_id="image-roll",
                     )
                     upload = gr.UploadButton(
-                        "Bring back settings from a PNG", file_types=[".png"], type="binary", size="sm",
+                        "Bring back settings from a PNG",
+                        file_types=[".png"],
+                        type="binary",
+                        size="sm",
                         elem_id="image-restore",
                     )
         with gr.Column(elem_id="image-stage"):
@@ -252,8 +205,21 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
             post = mailbox()
 
     session = gr.State(None)
-    fields = [model, class_id, style, count, sampler, steps, guidance, temperature, top_k, schedule, roll, seed,
-              randomise]
+    fields = [
+        model,
+        class_id,
+        style,
+        count,
+        sampler,
+        steps,
+        guidance,
+        temperature,
+        top_k,
+        schedule,
+        roll,
+        seed,
+        randomise,
+    ]
 
     def on_generate(*values: Any) -> Iterator[tuple]:
         yield from run(models, limits, *settings_of(*values))
@@ -282,8 +248,14 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
     quick = {**private, "queue": False, "show_progress": "hidden"}
     generate.click(None, js="() => pgm.start('image')", **private)
     event = generate.click(
-        on_gpu(limits.gpu_seconds)(on_generate), fields, [stage, session, seed], concurrency_id=WORKER,
-        concurrency_limit=limits.workers, trigger_mode="once", show_progress="minimal", show_progress_on=queue,
+        on_gpu(limits.gpu_seconds)(on_generate),
+        fields,
+        [stage, session, seed],
+        concurrency_id=WORKER,
+        concurrency_limit=limits.workers,
+        trigger_mode="once",
+        show_progress="minimal",
+        show_progress_on=queue,
         **private,
     )
     event.then(None, js="() => pgm.settle('image')", **private)

@@ -36,7 +36,12 @@ def build(pipelines: Mapping[str, ImagePipeline] | None = None, limits: Limits |
         with gr.Row(elem_id="top"):
             gr.HTML(BRAND, js_on_load=None, apply_default_css=False)
             model = gr.Dropdown(
-                [(models.info(name).title, name) for name in names], value=names[0], show_label=False, label="Model", container=False, elem_id="image-model",
+                [(models.info(name).title, name) for name in names],
+                value=names[0],
+                show_label=False,
+                label="Model",
+                container=False,
+                elem_id="image-model",
                 interactive=len(names) > 1,
             )
         with gr.Tabs():

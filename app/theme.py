@@ -1,12 +1,21 @@
 """Look of the page: a Gradio theme that reads its colours from the variables in page.css, and the page's head."""
 
 from pathlib import Path
+from urllib.parse import quote
 
 import gradio as gr
 
 FOLDER = Path(__file__).parent
 SANS = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace")
+
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 28 28"><g fill="#5546e8">'
+    '<rect x="1" y="1" width="8" height="8" rx="1.5"/><rect x="19" y="1" width="8" height="8" rx="1.5"/>'
+    '<rect x="10" y="10" width="8" height="8" rx="1.5"/><rect x="1" y="19" width="8" height="8" rx="1.5"/></g>'
+    '<g fill="#c9c3fa"><rect x="10" y="1" width="8" height="8" rx="1.5"/>'
+    '<rect x="19" y="19" width="8" height="8" rx="1.5"/></g></svg>'
+)
 
 COLOURS = {
     "body_background_fill": "var(--page)",
@@ -106,7 +115,7 @@ SHAPES = {
 
 
 def theme() -> gr.themes.Base:
-    """The theme: system typefaces, one accent, no boxes; every colour is a variable, so dark mode is one block of CSS."""
+    """The theme: system typefaces, one accent, no boxes; every colour is a variable, so dark mode is a block of CSS."""
     base = gr.themes.Base(primary_hue="indigo", secondary_hue="slate", neutral_hue="slate", font=SANS, font_mono=MONO)
     both = {**COLOURS, **{f"{name}_dark": value for name, value in COLOURS.items()}}
     return base.set(**both, **SHAPES)
@@ -117,6 +126,7 @@ def head() -> str:
     css = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("page.css", "viewer.css"))
     script = (FOLDER / "page.js").read_text(encoding="utf-8")
     return (
+        f'<link rel="icon" type="image/svg+xml" href="data:image/svg+xml,{quote(ICON)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<style>\n{css}\n</style>\n<script>\n{script}\n</script>"
     )

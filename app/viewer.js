@@ -66,77 +66,13 @@ function mountViewer(element, trigger, props, watch) {
   }
 
   /* ---------- drawing ---------- */
-  function cellEdges(target) {
-    const [rows, columns] = grid;
-    const at = (k, n, length) => Math.round((k * length) / n);
-    return (cell) => {
-      const row = Math.floor(cell / columns), column = cell % columns;
-      const x = at(column, columns, target.width), y = at(row, rows, target.height);
-      return [x, y, at(column + 1, columns, target.width) - x, at(row + 1, rows, target.height) - y];
-    };
-  }
-
-  function ramp(part) {
-    const stops = ["--order-first", "--order-early", "--order-late", "--order-last"].map(colour);
-    const place = Math.min(Math.max(part, 0), 1) * (stops.length - 1);
-    const low = Math.min(Math.floor(place), stops.length - 2);
-    return `color-mix(in oklab, ${stops[low + 1]} ${Math.round((place - low) * 100)}%, ${stops[low]})`;
-  }
-
   function drawPicture(target, which, marks) {
-    const pen = target.getContext("2d"), edges = cellEdges(target);
-    const cells = grid[0] * grid[1], image = images[shown]?.[which];
-    const paper = colour("--paper"), rule = colour("--paper-line"), accent = colour("--accent");
-    const stage = target === canvas, mode = stage ? view : "picture";
-    const density = window.devicePixelRatio || 1;
-    pen.imageSmoothingEnabled = false;
-    pen.fillStyle = paper;
-    pen.fillRect(0, 0, target.width, target.height);
-
-    if (mode === "codes") {
-      const [, , wide] = edges(0);
-      pen.font = `500 ${Math.max(wide / 3.1, 5)}px ${getComputedStyle(find(".viewer-seed")).fontFamily}`;
-      pen.textAlign = "center";
-      pen.textBaseline = "middle";
-    }
-    const tones = [];
-    for (let cell = 0; cell < cells; cell++) {
-      const step = run ? born[which]?.[cell] ?? -1 : -1;
-      const known = step >= 0 && step <= shown;
-      const [x, y, w, h] = edges(cell);
-      if (known && mode === "order") {
-        pen.fillStyle = tones[step] ||= ramp(run.total > 1 ? step / (run.total - 1) : 0);
-        pen.fillRect(x, y, w, h);
-      } else if (known && image) {
-        const sw = size[0] / grid[1], sh = size[1] / grid[0];
-        pen.globalAlpha = mode === "codes" ? 0.22 : 1;
-        pen.drawImage(image, (cell % grid[1]) * sw, Math.floor(cell / grid[1]) * sh, sw, sh, x, y, w, h);
-        pen.globalAlpha = 1;
-      }
-      if (stage && lines && (!known || mode === "codes")) {
-        pen.fillStyle = rule;
-        pen.fillRect(x, y, w, density);
-        pen.fillRect(x, y, density, h);
-      }
-      if (marks && known && step === shown) {
-        const age = calm.matches ? 1 : Math.min((performance.now() - glowFrom) / GLOW, 1);
-        const strength = clean() ? 0.9 * (1 - age) : 0.9 - 0.62 * age;
-        if (mode !== "order") {
-          pen.globalAlpha = strength;
-          pen.fillStyle = accent;
-          pen.fillRect(x, y, w, h);
-        }
-        pen.globalAlpha = clean() ? 1 - age : 1;
-        pen.strokeStyle = mode === "order" ? colour("--ink") : accent;
-        pen.lineWidth = 2 * density;
-        if (pen.globalAlpha > 0) pen.strokeRect(x + density, y + density, w - 2 * density, h - 2 * density);
-        pen.globalAlpha = 1;
-      }
-      if (known && mode === "codes") {
-        pen.fillStyle = colour("--ink");
-        pen.fillText(codes[which][cell], x + w / 2, y + h / 2 + density);
-      }
-    }
+    const stage = target === canvas, age = calm.matches ? 1 : Math.min((performance.now() - glowFrom) / GLOW, 1);
+    drawCells(target, {
+      grid, size, shown, lines: stage && lines, view: stage ? view : "picture", colour,
+      total: run?.total || 1, born: run ? born[which] : null, codes: codes[which], image: images[shown]?.[which],
+      glow: marks ? { age, fades: clean() } : null, font: getComputedStyle(find(".viewer-seed")).fontFamily,
+    });
   }
 
   function draw() {

@@ -42,7 +42,7 @@ def viewer(channel: str, grid: tuple[int, int], size: tuple[int, int], total: in
     `empty` as the sentence that says what to do.
     Events: `.reuse` ({what: "seed" | "settings", picture}) and `.save` ({kind, picture, step}).
     """
-    script = (FOLDER / "viewer.js").read_text(encoding="utf-8")
+    script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("cells.js", "viewer.js"))
     return Record(
         html_template=(FOLDER / "viewer.html").read_text(encoding="utf-8"),
         js_on_load=f'{script}\n/* events: "reuse", "save" */\nmountViewer(element, trigger, props, watch);',

@@ -1,4 +1,4 @@
-"""Partition Transformer (arXiv 2505.18883, section 4): two groups of tokens that cannot see each other predict each other.
+"""Partition Transformer (arXiv 2505.18883, section 4): two groups of tokens, blind to each other, predict each other.
 
 Positions: the beginning-of-sequence token (BOS) has position 0, content position p (0-based) has position p + 1.
 Internally registers come first, so position p lives at p + registers. Module names are the public checkpoints' keys.
@@ -91,7 +91,8 @@ def decoder_layer_kinds(mode: str, layers: int, self_attention_first: bool = Fal
         kinds = ["cross"] * count + ["self"] if kind == "cross" else ["cross"] + ["self"] * count
     else:
         raise ValueError(
-            f"decoder_mode must be cross-only, interleave, interleave-k-cross, interleave-k-self or k-cross-first, got {mode!r}"
+            "decoder_mode must be cross-only, interleave, interleave-k-cross, interleave-k-self or k-cross-first, "
+            f"got {mode!r}"
         )
     return [kinds[i % len(kinds)] for i in range(layers)]
 

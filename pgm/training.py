@@ -151,7 +151,7 @@ class Trainer:
             )
 
     def run(self, until: int | None = None) -> bool:
-        """Train up to step `until` (default: all). Returns False when SIGTERM asked to stop; state is saved either way."""
+        """Train up to step `until` (default: all). Returns False when SIGTERM asked to stop. State is saved."""
         until = self.config.steps if until is None else until
         previous = signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_requested", True))
         earlier, began, saved = self.seconds, time.monotonic(), time.monotonic()

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgm.sampling import Step
-from pgm_image.model_info import ModelInfo
 from pgm_image.registry import DEFAULT_MODEL, load, model_info, models
 from pgm_image.request import make_request
 

@@ -20,7 +20,7 @@ def models() -> list[ModelInfo]:
 
 
 def find_folder(name: str | Path, **download: Any) -> Path:
-    """Folder of a model's files; a hub id is downloaded by huggingface_hub (arguments `download`) or found in its cache.
+    """Folder of a model; a hub id is downloaded by huggingface_hub (arguments `download`) or taken from its cache.
 
     Raises ValueError that lists the known names, or says which repository could not be had and what to do.
     """

@@ -60,7 +60,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Tensor]:
         with safe_globals([(_Inert, name) for name in INERT_NAMES]):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise ValueError(f"{path.name} is refused: {_unsafe(path) or error}") from error
+        raise ValueError(_refusal(path)) from error
     except (RuntimeError, EOFError, OSError) as error:
         raise ValueError(f"{path.name} is truncated or not a torch file: {error}") from error
     for name in CONTAINERS:
@@ -72,12 +72,14 @@ def read_checkpoint(path: str | Path) -> dict[str, Tensor]:
     return clean({key: value for key, value in content.items() if isinstance(value, Tensor)})
 
 
-def _unsafe(path: Path) -> str:
+def _refusal(path: Path) -> str:
     try:
-        names = get_unsafe_globals_in_checkpoint(path)
-    except ValueError:  # the old file format cannot be listed
-        return ""
-    return f"it needs {', '.join(sorted(set(names) - set(INERT_NAMES)))}, which reading tensors does not"
+        names = set(get_unsafe_globals_in_checkpoint(path)) - set(INERT_NAMES)
+    except (ValueError, RuntimeError, pickle.UnpicklingError):  # the old file format cannot be listed
+        names = set()
+    if names:
+        return f"{path.name} is refused: it needs {', '.join(sorted(names))}, which reading tensors does not"
+    return f"{path.name} is not a torch file, or holds more than tensors"
 
 
 def clean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from app.image_tab import RESTORE_ERROR, defaults, form_values, preset_values, restore, reuse, run, settings_of
 from app.downloads import save
+from app.image_form import RESTORE_ERROR, defaults, form_values, preset_values, restore, reuse, settings_of
+from app.image_tab import run
 from app.limits import Limits
 from app.models import Models
 from app.settings import Settings

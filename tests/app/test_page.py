@@ -13,16 +13,13 @@ import pytest
 from gradio_client import Client
 from PIL import Image
 
+from app.image_tab import WORKER
+from app.limits import Limits
 from app.page import build, launch_settings
 from app.settings import Settings
 from pgm_image.metadata import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def config(served):
-    return httpx.get(f"{served.url}config", timeout=20).json()
 
 
 def wait_until(condition, seconds=10.0):
@@ -33,7 +30,7 @@ def wait_until(condition, seconds=10.0):
 
 
 def arguments(**changes):
-    names = ["class_id", "style", "num_images", "steps", "sampler", "guidance_scale", "temperature", "top_k", "seed", "model"]
+    names = "class_id style num_images steps sampler guidance_scale temperature top_k seed model".split()
     values = {"class_id": "cat", "style": "", "num_images": 1, "seed": 0, "sampler": "", "model": "", **changes}
     return [values.get(name) for name in names]
 
@@ -44,9 +41,11 @@ def test_only_the_two_endpoints_are_public(served):
     assert not endpoints["unnamed_endpoints"]
 
 
-def test_every_event_that_uses_the_model_shares_one_queue(config):
-    limits = [d for d in config["dependencies"] if d.get("api_name") in ("generate", "generate_steps")]
-    assert len(limits) == 2
+def test_every_event_that_uses_the_model_shares_one_queue(pipeline):
+    page = build(pipelines={"fake": pipeline})
+    heavy = [fn for fn in page.fns.values() if fn.concurrency_id == WORKER]
+    assert [fn.concurrency_limit for fn in heavy] == [Limits().workers] * 3
+    assert sorted(fn.api_visibility for fn in heavy) == ["private", "public", "public"]
 
 
 def test_generate_returns_png_files_with_their_settings(served):
@@ -108,7 +107,10 @@ def test_two_people_are_served_one_after_the_other(served):
     assert served.pipeline.most_running == 1
 
 
-@pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "..%2f..%2fetc%2fpasswd", str(ROOT / "pyproject.toml")])
+PATHS = ["../../etc/passwd", "/etc/passwd", "..%2f..%2fetc%2fpasswd", str(ROOT / "pyproject.toml")]
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_no_file_of_the_server_can_be_read(served, path):
     answer = httpx.get(f"{served.url}gradio_api/file={path}", timeout=20)
     assert answer.status_code >= 400
@@ -151,7 +153,9 @@ def test_spaces_is_imported_before_torch_touches_a_gpu(tmp_path):
     )
     subprocess.run(
         [sys.executable, "-c", program, str(tmp_path), str(ROOT), str(Path(__file__).parent)],
-        check=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=True,
+        timeout=120,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
 
 

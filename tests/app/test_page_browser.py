@@ -4,6 +4,7 @@ import base64
 import io
 import os
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -35,12 +36,16 @@ def visit(browser, served):
     """Opens the page and, at the end, demands that the console stayed clean."""
     contexts, faults = [], []
 
+    def note(message):
+        if message.type in ("error", "warning"):
+            faults.append(message.text)
+
     def open_page(width=1440, height=900, **options):
         context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True, **options)
         context.set_default_timeout(15_000)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("console", note)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(served.url)
         page.wait_for_selector(".viewer-canvas")
@@ -102,7 +107,7 @@ def test_generating_reveals_the_picture_step_by_step_and_downloads_match(visit, 
     with page.expect_download() as download:
         page.get_by_role("button", name="Save PNG").click()
     assert download.value.suggested_filename.startswith("goldfish-seed")
-    content = open(download.value.path(), "rb").read()
+    content = download.value.path().read_bytes()
     settings = read_settings(io.BytesIO(content))
     expected = np.asarray(served.pipeline.pictures("goldfish", seed=settings["seed"], steps=16)[0])
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(content)).convert("RGB")), expected)
@@ -180,8 +185,6 @@ def test_closing_the_tab_frees_the_worker(visit, served):
     for _ in range(50):
         if served.pipeline.closed > closed:
             break
-        import time
-
         time.sleep(0.1)
     assert served.pipeline.running == 0
     assert served.pipeline.steps_run - ran < 12, "work went on long after the visitor had left"
@@ -204,7 +207,8 @@ def test_a_second_visitor_sees_their_place_in_line(visit):
     for page in (one, two, three):
         generate(page, wait_for="")
         page.wait_for_timeout(60)
-    three.wait_for_function("() => /place \\d of \\d/.test(document.querySelector('.viewer-title').textContent)", timeout=5000)
+    in_line = "() => /place \\d of \\d/.test(document.querySelector('.viewer-title').textContent)"
+    three.wait_for_function(in_line, timeout=5000)
     for page in (one, two, three):
         page.wait_for_selector(".viewer[data-state=done]", timeout=30_000)
 

@@ -17,12 +17,16 @@ from pgm.sampling import SamplingConfig, Step, planned_steps, sample
 CODES, LENGTH = 12, 16
 
 
-def randomise(model: nn.Module, seed: int = 0, scale: float = 0.5) -> nn.Module:
-    """Fill every parameter, also gates and heads that start at zero."""
+def randomise(model: nn.Module, seed: int = 0) -> nn.Module:
+    """Fill every parameter, also gates and heads that start at zero, so that logits spread and context matters."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            if parameter.ndim > 1:
+                parameter.copy_(1.5 * noise / parameter.shape[-1] ** 0.5)
+            else:
+                parameter.copy_(0.2 * noise + (1.0 if name.endswith("weight") else 0.0))  # norms, biases
     return model.eval()
 
 

@@ -63,11 +63,18 @@ def test_bad_input_ends_with_status_2_and_one_sentence(command, says, capsys, tm
     assert says in error and error.count("\n") == 1
 
 
-def test_help_names_the_commands_and_their_options():
+def test_help_names_the_commands_and_their_options(capsys):
     def said(*arguments: str) -> str:
-        command = [sys.executable, "-m", "tokenizer", *arguments, "--help"]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        with pytest.raises(SystemExit, match="0"):
+            main([*arguments, "--help"])
+        return capsys.readouterr().out
 
     assert all(name in said() for name in ("train", "encode", "reconstruct", "convert"))
     train = said("train")
     assert all(f"--{flag}" in train for flag in ("freeze-encoder", "gan-start", "steps", "minutes", "batch-size", "threads"))
+
+
+def test_the_package_runs_as_a_module(tmp_path):
+    command = [sys.executable, "-m", "tokenizer", "convert", str(tmp_path / "missing.pt"), str(tmp_path)]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 2 and result.stderr.startswith("error: checkpoint")

@@ -1,0 +1,65 @@
+/* Draws one state of a reveal on a canvas: paper, known cells, grid lines, this step's cells.
+
+   scene = { grid: [rows, columns], size: [width, height], shown: step, view: "picture" | "codes" | "order", lines,
+             colour(name) -> CSS colour, total: steps, born: step of each cell (-1 unknown) or null, codes: code of each
+             cell, image: decoded preview of the step shown, font,
+             glow: null or { age: 0 (just arrived) to 1, fades: whether nothing of it is to stay } } */
+function drawCells(target, scene) {
+  const { grid: [rows, columns], size, view, colour, glow } = scene;
+  const pen = target.getContext("2d"), density = window.devicePixelRatio || 1;
+  const paper = colour("--paper"), rule = colour("--paper-line"), accent = colour("--accent"), ink = colour("--ink");
+  const across = size[0] / columns, down = size[1] / rows;
+  const at = (k, n, length) => Math.round((k * length) / n);
+  const tones = [];
+  pen.imageSmoothingEnabled = false;
+  pen.fillStyle = paper;
+  pen.fillRect(0, 0, target.width, target.height);
+  pen.font = `500 ${Math.max(target.width / columns / 3.1, 5)}px ${scene.font}`;
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+
+  for (let cell = 0; cell < rows * columns; cell++) {
+    const row = Math.floor(cell / columns), column = cell % columns;
+    const x = at(column, columns, target.width), y = at(row, rows, target.height);
+    const w = at(column + 1, columns, target.width) - x, h = at(row + 1, rows, target.height) - y;
+    const step = scene.born?.[cell] ?? -1;
+    const known = step >= 0 && step <= scene.shown;
+    if (known && view === "order") {
+      pen.fillStyle = tones[step] ||= orderTone(scene.total > 1 ? step / (scene.total - 1) : 0, colour);
+      pen.fillRect(x, y, w, h);
+    } else if (known && scene.image) {
+      pen.globalAlpha = view === "codes" ? 0.22 : 1;
+      pen.drawImage(scene.image, column * across, row * down, across, down, x, y, w, h);
+      pen.globalAlpha = 1;
+    }
+    if (scene.lines && (!known || view === "codes")) {
+      pen.fillStyle = rule;
+      pen.fillRect(x, y, w, density);
+      pen.fillRect(x, y, density, h);
+    }
+    if (glow && known && step === scene.shown) {
+      if (view !== "order") {
+        pen.globalAlpha = glow.fades ? 0.9 * (1 - glow.age) : 0.9 - 0.62 * glow.age;
+        pen.fillStyle = accent;
+        pen.fillRect(x, y, w, h);
+      }
+      pen.globalAlpha = glow.fades ? 1 - glow.age : 1;
+      pen.strokeStyle = view === "order" ? ink : accent;
+      pen.lineWidth = 2 * density;
+      if (pen.globalAlpha > 0) pen.strokeRect(x + density, y + density, w - 2 * density, h - 2 * density);
+      pen.globalAlpha = 1;
+    }
+    if (known && view === "codes") {
+      pen.fillStyle = ink;
+      pen.fillText(scene.codes[cell], x + w / 2, y + h / 2 + density);
+    }
+  }
+}
+
+/* The colour of a cell that came in after a share `part` (0 to 1) of the steps. */
+function orderTone(part, colour) {
+  const stops = ["--order-first", "--order-early", "--order-late", "--order-last"].map(colour);
+  const place = Math.min(Math.max(part, 0), 1) * (stops.length - 1);
+  const low = Math.min(Math.floor(place), stops.length - 2);
+  return `color-mix(in oklab, ${stops[low + 1]} ${Math.round((place - low) * 100)}%, ${stops[low]})`;
+}

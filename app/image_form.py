@@ -1,0 +1,116 @@
+"""The form of the image tab as plain values: what a model recommends, and settings going into the form and out of it.
+
+The fields in their order: model, class, style, how many, sampler, steps, guidance, temperature, top-k, schedule, roll,
+seed, new seed every time.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
+
+from app.limits import Limits
+from app.models import Models
+from app.settings import Settings, checked
+from pgm_image.metadata import read_settings
+from pgm_image.model_info import ModelInfo
+
+ANY = ""  # the value of "any class" and "any style" in the form
+RESTORE_ERROR = "That file is not a PNG saved by this page, so it holds no settings to bring back."
+
+
+def choices(names: Sequence[str], anything: str) -> list[tuple[str, str]]:
+    """Dropdown choices: every name, and "any"."""
+    return [(anything, ANY), *((name, name) for name in names)]
+
+
+def defaults(info: ModelInfo) -> Settings:
+    """Settings the page starts with for a model: those its card recommends."""
+    return replace(Settings(model=info.name, class_id=info.classes[0]), **how(info.recommended))
+
+
+def how(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a card's settings that the form has a control for."""
+    fields = ("sampler", "steps", "guidance_scale", "temperature", "top_k", "schedule", "roll")
+    return {key: settings[key] for key in fields if key in settings}
+
+
+def usual(info: ModelInfo) -> str | None:
+    """The preset that is the model's recommendation, if there is one."""
+    standard = how(info.recommended)
+    return next((name for name, values in info.presets.items() if standard | how(values) == standard), None)
+
+
+def preset_values(info: ModelInfo, preset: str) -> tuple[str, int, float, float]:
+    """Sampler, steps, guidance and temperature of a preset; those recommended where the preset is silent."""
+    settings = replace(defaults(info), **how(info.presets.get(preset, {})))
+    return settings.sampler, settings.steps, settings.guidance_scale, settings.temperature
+
+
+def reuse(value: dict[str, Any] | None, what: str, picture: int) -> list[Any]:
+    """Form values from a picture: its seed alone, or all its settings with a new seed. Order as in the form."""
+    if not value:
+        return [gr.skip()] * 13
+    settings = Settings(**value["settings"]).of_picture(picture)
+    if what == "seed":
+        return [gr.skip()] * 11 + [settings.seed, False]
+    return [*form_values(settings)[:-2], gr.skip(), True]
+
+
+def restore(models: Models, limits: Limits, content: bytes | None) -> list[Any]:
+    """Form values, seed included, from a PNG that was saved here; ValueError when it holds none that work here."""
+    try:
+        found = read_settings(io.BytesIO(content or b""))
+        settings = Settings(**{key: found[key] for key in Settings.__dataclass_fields__ if key in found})
+    except (ValueError, TypeError, OSError) as fault:
+        raise ValueError(RESTORE_ERROR) from fault
+    settings = checked(settings, limits)
+    info = models.info(settings.model)
+    if settings.class_id not in (None, *info.classes) or settings.style not in (None, *info.styles):
+        raise ValueError(f"The model {info.name} has no class and style called {settings.title()}.")
+    return [*form_values(settings)[:-1], False]
+
+
+def dressed(models: Models, limits: Limits, values: list[Any]) -> list[Any]:
+    """Form values where the controls that depend on the model also get that model's choices and bounds."""
+    model, class_id, style, count, sampler, steps, *others = values
+    if model not in models.names():  # nothing to change but the seed
+        return values
+    info = models.info(model)
+    return [
+        model,
+        gr.Dropdown(choices(info.classes, "Anything"), value=class_id),
+        gr.Dropdown(choices(info.styles, "Any style"), value=style, visible=bool(info.styles)),
+        count,
+        sampler,
+        gr.Slider(maximum=min(limits.max_steps, info.length), value=steps),
+        *others,
+    ]
+
+
+def form_values(settings: Settings) -> list[Any]:
+    """Values of the form's fields for `settings`, in the order of the form."""
+    return [
+        settings.model,
+        settings.class_id or ANY,
+        settings.style or ANY,
+        settings.num_images,
+        settings.sampler,
+        settings.steps,
+        settings.guidance_scale,
+        settings.temperature,
+        settings.top_k or 0,
+        settings.schedule,
+        settings.roll,
+        settings.seed,
+        True,
+    ]
+
+
+def settings_of(*fields: Any) -> tuple[Settings, bool]:
+    """The form's fields, in their order, as settings and whether the seed is to be drawn anew."""
+    *values, randomise = fields
+    settings = Settings(*values)
+    return replace(settings, class_id=settings.class_id or None, style=settings.style or None), bool(randomise)
