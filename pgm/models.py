@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pgm.diffusion_transformer import DiffusionTransformer, DiffusionTransformerConfig
 from pgm.masked_transformer import MaskedTransformer, MaskedTransformerConfig
 from pgm.partition_transformer import PartitionTransformer, PartitionTransformerConfig
 from pgm.predictors import MaskedPredictor, PartitionPredictor, Predictor, VisibleLength
@@ -14,6 +15,7 @@ from pgm.weights import config_dict, config_from_dict, load_into, read_config, r
 ARCHITECTURES: dict[str, tuple[type, type[nn.Module]]] = {
     "partition-transformer": (PartitionTransformerConfig, PartitionTransformer),
     "masked-transformer": (MaskedTransformerConfig, MaskedTransformer),
+    "diffusion-transformer": (DiffusionTransformerConfig, DiffusionTransformer),
 }
 
 

@@ -16,7 +16,8 @@ class Noise:
     codes: Tensor  # (B, L) float64: which code each position gets, by inverse CDF
     order: Tensor  # (B, L) float64: ranks give the random order
     roll: Tensor  # (B,) float64: cyclic shift of a fixed order
-    confidence: Tensor | None  # (B, S, L) float64 Gumbel noise, only for confidence sampling
+    confidence: Tensor | None = None  # (B, S, L) float64 Gumbel noise, only for confidence sampling
+    counts: Tensor | None = None  # (B, S) float64, only for the binomial schedule
 
 
 def fold_seed(seed: int) -> int:
@@ -24,13 +25,14 @@ def fold_seed(seed: int) -> int:
     return (seed ^ (seed >> 32) * 0x9E3779B1) % 2**32  # multiplying by an odd number keeps different high bits apart
 
 
-def draw_noise(seeds: list[int], length: int, confidence_steps: int = 0) -> Noise:
+def draw_noise(seeds: list[int], length: int, confidence_steps: int = 0, count_steps: int = 0) -> Noise:
     """Draw the noise of images with these seeds (0 <= seed < 2**63) for `length` positions.
 
-    confidence_steps: number of steps that confidence sampling will take, 0 for fixed orders. The draws of an image
-    depend on its seed only: roll, then codes, then order, then confidence noise step by step.
+    confidence_steps: number of steps that confidence sampling will take, 0 for fixed orders; count_steps: number of
+    steps of the binomial schedule, 0 for others. The draws of an image depend on its seed only: roll, then codes, then
+    order, then confidence noise and counts step by step.
     """
-    rolls, codes, orders, gumbels = [], [], [], []
+    rolls, codes, orders, gumbels, counts = [], [], [], [], []
     for seed in seeds:
         generator = torch.Generator().manual_seed(fold_seed(seed))
 
@@ -43,6 +45,12 @@ def draw_noise(seeds: list[int], length: int, confidence_steps: int = 0) -> Nois
         if confidence_steps:
             smallest = torch.finfo(torch.float64).tiny
             gumbels.append(-(-uniform(confidence_steps, length).clamp_min(smallest).log()).log())
+        if count_steps:
+            counts.append(uniform(count_steps))
     return Noise(
-        torch.stack(codes), torch.stack(orders), torch.stack(rolls), torch.stack(gumbels) if confidence_steps else None
+        torch.stack(codes),
+        torch.stack(orders),
+        torch.stack(rolls),
+        torch.stack(gumbels) if confidence_steps else None,
+        torch.stack(counts) if count_steps else None,
     )

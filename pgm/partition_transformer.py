@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from pgm.attention import resolve_backend
-from pgm.conditioning import LabelEmbedding, TimestepEmbedding
+from pgm.conditioning import LabelEmbedding, LatentEmbedding, TimestepEmbedding, text_condition
 from pgm.group_swap import GroupSwap, QueryMode, QueryProcessor
 from pgm.layers import CrossAttentionBlock, OutputLayer, SelfAttentionBlock, TokenEmbedding
 from pgm.positions import RotaryEmbedding
@@ -36,6 +36,7 @@ class PartitionTransformerConfig:
     registers: int = 2  # first half belongs to group 1, second half to group 0
     num_classes: int = 0
     num_styles: int = 0  # optional second label table, added to the class's
+    latent_width: int = 0  # text models: size of a latent sentence vector, 0 = none
     condition_width: int = 0  # 0: the width; text models use 128 with a timestep embedding
     query_mode: QueryMode = "learn+freqs"
     query_processor: QueryProcessor = "linear"
@@ -126,6 +127,8 @@ class PartitionTransformer(nn.Module):
             self.style_embed = LabelEmbedding(config.num_styles, condition)
         if not config.num_classes:
             self.sigma_map = TimestepEmbedding(condition)
+        if config.latent_width:
+            self.latent_map = LatentEmbedding(config.latent_width, condition)
         self.rotary_emb = RotaryEmbedding(width // config.heads)
         if config.registers:
             self.reg_tokens = nn.Embedding(config.registers, width)
@@ -154,10 +157,11 @@ class PartitionTransformer(nn.Module):
     def condition(self, classes: Tensor | None, styles: Tensor | None = None) -> Tensor:
         """Class labels (B,) int64 (-1 = null), style labels likewise -> condition (B, C).
 
-        A model without class labels takes a (B,) tensor of sigmas (zeros for the released text models).
+        A model without class labels takes a (B,) tensor of sigmas (zeros for the released text models) and, where it
+        has one, the latent z (B, K) in place of the styles.
         """
         if not self.config.num_classes:
-            return self.sigma_map(classes)
+            return text_condition(self.sigma_map, getattr(self, "latent_map", None), classes, styles)
         vector = self.cls_embed(classes)
         if self.config.num_styles:
             vector = vector + self.style_embed(torch.full_like(classes, -1) if styles is None else styles)

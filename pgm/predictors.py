@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor, nn
 
+from pgm.diffusion_transformer import DiffusionTransformer
 from pgm.masked_transformer import MaskedTransformer
 from pgm.partition_transformer import PartitionTransformer, Prepared
 
@@ -116,14 +117,18 @@ class PartitionPredictor:
 
 
 class MaskedPredictor:
-    """A masked transformer: runs on all positions at every step, the head only on the queried ones."""
+    """A masked transformer, of images or text: runs on all positions at every step, the head only on the queried."""
 
     can_resample = True
 
-    def __init__(self, model: MaskedTransformer, condition: Tensor, null_condition: Tensor | None = None):
+    def __init__(
+        self, model: MaskedTransformer | DiffusionTransformer, condition: Tensor, null_condition: Tensor | None = None
+    ):
         """condition, null_condition: (B, D) from `model.condition`."""
         self.model, self.length, self.special_ids = model, model.config.length, model.config.special_ids
         self.can_guide, self.unknown_id = null_condition is not None, model.config.mask_id
+        self._bos_id: int | None = getattr(model.config, "bos_id", None)  # text has one in front, images have none
+        self._extra = getattr(model.config, "registers", 1)  # positions beside the content: registers or BOS
         with evaluating(model):
             self._both = model.prepare(condition if null_condition is None else torch.cat((condition, null_condition)))
         self._conditional = [modulation[: len(condition)] for modulation in self._both]
@@ -133,6 +138,8 @@ class MaskedPredictor:
     ) -> tuple[Tensor, Tensor | None]:
         batch = len(queries)
         codes = torch.where(clean.codes < 0, self.model.config.mask_id, clean.codes)
+        if self._bos_id is not None:
+            codes, queries = torch.cat((codes.new_full((batch, 1), self._bos_id), codes), dim=1), queries + 1
         prepared = self._conditional
         if guided:
             prepared, codes, queries = self._both, torch.cat((codes, codes)), torch.cat((queries, queries))
@@ -141,7 +148,7 @@ class MaskedPredictor:
         return (logits[:batch], logits[batch:]) if guided else (logits, None)
 
     def cost(self, known: int, queries: int) -> int:
-        return self.length + self.model.config.registers
+        return self.length + self._extra
 
 
 def _first_rows(prepared: Prepared, rows: int) -> Prepared:

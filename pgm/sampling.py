@@ -16,8 +16,8 @@ from pgm.choosing import choose, suppress, temperatures
 from pgm.guidance import GuidanceSchedule, guidance_weights, guide
 from pgm.noise import Noise
 from pgm.orders import Order, fixed_order
+from pgm.plans import PlanSchedule, count_plan
 from pgm.predictors import Clean, Predictor
-from pgm.schedules import Schedule, step_counts
 
 ConfidenceMode = Literal["linear", "warmup", "random", "none"]
 
@@ -28,7 +28,7 @@ class SamplingConfig:
 
     steps: int = 32
     order: Order = "halton"
-    schedule: Schedule = "arccos"
+    schedule: PlanSchedule = "arccos"
     guidance_scale: float = 0.0
     guidance_schedule: GuidanceSchedule = "linear"
     temperature: float = 1.0  # divides logits, 0 = argmax
@@ -75,9 +75,11 @@ def sample(
     batch, length = noise.codes.shape
     codes = torch.full((batch, length), -1) if known_codes is None else known_codes.clone().cpu()
     given = codes >= 0
-    plan = _plan(config, (length - given.sum(1)).tolist())  # (B, S)
+    confidence = config.confidence_counts if config.order == "confidence" else None
+    plan = count_plan(config.schedule, config.steps, given, noise, confidence)  # (B, S)
     steps = plan.shape[1]
-    row_steps = (plan > 0).sum(1)  # (B,) rows with few unknown codes end early; their ramps are as long as they are
+    # (B,) rows with few unknown codes end early; their ramps are as long as they are.
+    row_steps = ((plan > 0) * torch.arange(1, steps + 1)).amax(1) if steps else plan.sum(1)
     weights = _weights(config, row_steps.tolist(), steps)  # (B, S)
     heats = temperatures(steps, config.temperature, warmup=config.temperature_warmup)
     special = predictor.special_ids if config.suppress_special else ()
@@ -95,6 +97,18 @@ def sample(
     known = known.to(device)
     resample = config.resample_known and predictor.can_resample
     for index in range(steps):
+        if not plan[:, index].any():  # chance may reveal nothing (text samplers); then nothing is computed
+            yield Step(
+                index,
+                steps,
+                codes,
+                known,
+                torch.zeros_like(known),
+                computed,
+                computed_masked,
+                time.perf_counter() - start,
+            )
+            continue
         before = counts[:, index] - plan[:, index]  # (B,) generated so far
         clean = _clean(codes, arrival, given_count + before)
         if config.order == "confidence":
@@ -130,18 +144,10 @@ def sample(
 
 
 def planned_steps(config: SamplingConfig, length: int) -> int:
-    """Number of steps that generating `length` codes takes: `config.steps`, or fewer when there are fewer codes."""
-    return min(config.steps, length)
-
-
-def _plan(config: SamplingConfig, unknown: list[int]) -> Tensor:
-    """(B, S) codes to reveal per step; rows with fewer unknown codes than steps end early."""
-    rule = "ordered"
-    if config.order == "confidence":
-        rule = "confidence" if config.confidence_counts == "pgm" else "confidence-maskgit"
-    rows = [step_counts(config.schedule, count, config.steps, rule) for count in unknown]
-    steps = max(map(len, rows))
-    return torch.tensor([row + [0] * (steps - len(row)) for row in rows], dtype=torch.int64).reshape(len(rows), steps)
+    """Number of steps that generating `length` codes takes; fixed schedules never take more steps than codes."""
+    if config.schedule == "ancestral":
+        return config.steps
+    return config.steps + 1 if config.schedule == "binomial" else min(config.steps, length)
 
 
 def _weights(config: SamplingConfig, row_steps: list[int], steps: int) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 Schedule = Literal["arccos", "cosine", "linear", "square", "root"]
-Rule = Literal["ordered", "confidence", "confidence-maskgit"]
+Rule = Literal["ordered", "even", "confidence", "confidence-maskgit"]
 
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "arccos": lambda r: 1 - r.acos() * 2 / math.pi,
@@ -41,16 +41,18 @@ def step_counts(schedule: str, length: int, steps: int, rule: Rule = "ordered") 
     """New codes at each step: positive integers that sum to `length`.
 
     Rules, as published: "ordered" (Halton and other fixed orders) reveals max(i + 1, floor(length f((i+1)/steps)))
-    codes up to step i; "confidence" (PGM) and "confidence-maskgit" start with a single code and follow
-    floor(length f(i/(steps-1))), the first by increments, the second by cumulative targets. Where a published
-    increment is 0 (the references raise), one code is revealed. More steps than codes are cut to `length` steps,
-    so the list may be shorter than `steps`. Raises ValueError for steps < 1, length < 0 or an unknown schedule.
+    codes up to step i; "even" (PGM's text sampler, whatever the schedule) ceil(length (i+1)/steps); "confidence"
+    (PGM) and "confidence-maskgit" start with a single code and follow floor(length f(i/(steps-1))), the first by
+    increments, the second by cumulative targets. Where a published increment is 0 (the references raise), one code is
+    revealed. More steps than codes are cut to `length` steps, so the list may be shorter than `steps`. Raises ValueError for steps < 1, length < 0 or an unknown schedule.
     """
     if steps < 1:
         raise ValueError(f"steps must be an integer >= 1, got {steps!r}")
     if length < 0:
         raise ValueError(f"length must be >= 0, got {length!r}")
     steps = min(steps, length)
+    if rule == "even":
+        return _increments([-(-length * (i + 1) // steps) for i in range(steps)])
     if rule == "ordered":
         progress = (torch.arange(steps, dtype=torch.float32) + 1) / max(steps, 1)
     else:
@@ -68,3 +70,7 @@ def step_counts(schedule: str, length: int, steps: int, rule: Rule = "ordered") 
         counts.append(count)
         done += count
     return counts
+
+
+def _increments(cumulative: list[int]) -> list[int]:
+    return [now - before for before, now in zip([0, *cumulative], cumulative, strict=False)]

@@ -51,6 +51,7 @@ class RealSide:
     class_probe: LinearProbe
     style_probe: LinearProbe
     fitted_on: int
+    folder: str | Path  # where features of real images are cached
     device: torch.device | str
 
 
@@ -82,17 +83,17 @@ def prepare_real_side(
 ) -> RealSide:
     """Compute what every sample set is compared with; `train` and `reference` as from `choose_reference`.
 
-    Features of the whole training split are cached beside the data: later evaluations start in seconds.
+    Features of real images are cached beside the data: later evaluations start in seconds.
     """
     heldout = load_image_set(folder, "heldout")
+    fitted, drawings = one_tone_each(train, seed), one_tone_each(heldout, seed)
     lite0, mobilenet_v2 = lite0_extractor(device), mobilenet_extractor(device)
     say(f"features of {len(train)} training images (cached for the next time)")
-    train_features = cached_features(folder, "train", train, mobilenet_v2, device)
-    heldout_features = cached_features(folder, "heldout", heldout, mobilenet_v2, device)
+    train_features = cached_features(folder, train.images, mobilenet_v2, device)
+    heldout_features = cached_features(folder, heldout.images[drawings], mobilenet_v2, device)
     say(f"features of {len(reference)} reference images")
-    reference_features = extract(reference.images, lite0, device=device)
+    reference_features = cached_features(folder, reference.images, lite0, device)
     say("linear probes")
-    fitted, drawings = one_tone_each(train, seed), one_tone_each(heldout, seed)
     return RealSide(
         train=train,
         heldout=heldout.take(drawings),
@@ -101,10 +102,11 @@ def prepare_real_side(
         mobilenet=mobilenet_v2,
         reference_lite0=reference_features,
         train_mobilenet=train_features,
-        heldout_mobilenet=heldout_features[drawings],
+        heldout_mobilenet=heldout_features,
         class_probe=fit_linear_probe(train_features[fitted], train.class_id[fitted], len(train.classes)),
         style_probe=fit_linear_probe(train_features[fitted], train.style_id[fitted], len(train.styles)),
         fitted_on=len(fitted),
+        folder=folder,
         device=device,
     )
 
@@ -120,8 +122,8 @@ def real_ceiling(real: RealSide, fid: bool = True) -> Distances:
     """Distance of held-out drawings to training drawings of the same labels: what a perfect model reaches."""
     left, right = match_labels(real.heldout, real.train)
     return distances(
-        extract(real.heldout.images[left], real.lite0, device=real.device),
-        extract(real.train.images[right], real.lite0, device=real.device),
+        cached_features(real.folder, real.heldout.images[left], real.lite0, real.device),
+        cached_features(real.folder, real.train.images[right], real.lite0, real.device),
         fid=fid,
         device=real.device,
     )

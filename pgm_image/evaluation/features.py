@@ -16,9 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pgm_image.evaluation.efficientnet import load_efficientnet_lite0
-from pgm_image.evaluation.image_set import ImageSet
 from tokenizer.mobilenet import load_mobilenet
-from tokenizer.shards import read_manifest, split_entries
 
 LITE0_SIZE = 128
 MOBILENET_SIZE = 96
@@ -67,29 +65,21 @@ def extract(
     return np.concatenate(rows)
 
 
-def manifest_hash(folder: Path, split: str) -> str:
-    """Sixteen hex digits that change with the manifest or with the size of any shard of the split."""
-    folder = Path(folder)
-    digest = hashlib.sha256((folder / "manifest.json").read_bytes())
-    for shard in split_entries(read_manifest(folder), split, folder):
-        digest.update(f"{shard}:{(folder / shard).stat().st_size}".encode())
-    return digest.hexdigest()[:16]
-
-
 def cached_features(
-    folder: Path, split: str, images: ImageSet, extractor: Extractor, device: torch.device | str = "cpu"
+    folder: str | Path, images: np.ndarray, extractor: Extractor, device: torch.device | str = "cpu"
 ) -> np.ndarray:
-    """Features (n, width) float32 of a whole split, kept as float16 under `folder/cache` for the next time."""
-    name = f"{extractor.name.lower()}-{extractor.size}-{split}-{manifest_hash(folder, split)}.npy"
-    path = Path(folder) / "cache" / name
+    """Features (n, width) float32 of real images (n, S, S, 3) uint8, kept under `folder/cache` for the next time.
+
+    The key is the extractor and the pixels themselves, so changed data or another selection is never mistaken.
+    """
+    key = hashlib.sha256(repr(images.shape).encode() + images.tobytes()).hexdigest()[:16]
+    path = Path(folder) / "cache" / f"{extractor.name.lower()}-{extractor.size}-{key}.npy"
     if path.is_file():
-        features = np.load(path, allow_pickle=False)
-        if len(features) == len(images):
-            return features.astype(np.float32)
-    features = extract(images.images, extractor, device=device).astype(np.float16)
+        return np.load(path, allow_pickle=False)
+    features = extract(images, extractor, device=device)
     path.parent.mkdir(exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.partial")
     with partial.open("wb") as file:
         np.save(file, features)
     partial.replace(path)  # a killed run leaves no half-written cache
-    return features.astype(np.float32)
+    return features

@@ -68,7 +68,7 @@ def test_generation_gives_what_training_learned(model, batch):
     clean, queries = positions_of(groups, 0), positions_of(groups, 1)
     prepared = model.prepare(model.condition(classes))
     logits = model.decode(model.encode(tokens.gather(1, clean), clean, prepared), queries, prepared)
-    assert_close(logits, trained.gather(1, queries[..., None].expand_as(logits)), atol=1e-5, rtol=1e-5)
+    assert_close(logits, trained.gather(1, queries[..., None].expand_as(logits)), atol=1e-4, rtol=1e-4)
 
 
 @torch.no_grad()
@@ -79,7 +79,7 @@ def test_clean_tokens_may_come_in_any_order(model, batch):
     logits = model.decode(model.encode(tokens.gather(1, clean), clean, prepared), queries, prepared)
     shuffled = clean[:, torch.randperm(clean.shape[1], generator=torch.Generator().manual_seed(0))]
     again = model.decode(model.encode(tokens.gather(1, shuffled), shuffled, prepared), queries, prepared)
-    assert_close(again, logits, atol=1e-5, rtol=1e-5)
+    assert_close(again, logits, atol=1e-4, rtol=1e-4)
 
 
 @torch.no_grad()
@@ -94,7 +94,7 @@ def test_padding_of_ragged_rows_changes_nothing(model, batch):
     known[0, 7:] = 0
     memory = model.encode(known, clean, prepared, torch.tensor([7, clean.shape[1]]))
     padded = model.decode(memory, queries, prepared, torch.tensor([3, queries.shape[1]]))
-    assert_close(padded[:1, :3], alone, atol=1e-5, rtol=1e-5)
+    assert_close(padded[:1, :3], alone, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("group", [0, 1])

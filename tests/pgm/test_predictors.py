@@ -29,7 +29,7 @@ def test_a_guided_pass_is_two_unguided_ones(model):
     for logits, condition in zip(both, (conditional, null), strict=True):
         single, nothing = make_predictor(model, condition).predict(CLEAN, QUERIES, None, False)
         assert nothing is None
-        assert_close(logits, single, atol=1e-5, rtol=1e-5)
+        assert_close(logits, single, atol=1e-4, rtol=1e-4)
     assert (both[0] - both[1]).abs().max() > 1e-3
 
 
@@ -63,7 +63,7 @@ def test_the_published_samplers_hide_the_last_clean_token(partition):
     assert (logits["full", 1] - logits["full", 7])[0].abs().max() > 1e-3
     shorter = Clean(CODES, CLEAN.arrival[:, :2], None)
     expected = make_predictor(model, conditional).predict(shorter, QUERIES, None, False)[0]
-    assert_close(logits["reference", 1], expected, atol=1e-5, rtol=1e-5)
+    assert_close(logits["reference", 1], expected, atol=1e-4, rtol=1e-4)
 
 
 def test_at_the_first_step_of_the_published_samplers_all_positions_look_alike(partition):

@@ -12,10 +12,30 @@ from tokenizer import VQGAN
 from tokenizer.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = (
-    "--image-size 16 --channels 8 --multipliers 1 1 2 --norm-groups 4 --latent-channels 8 --codebook-size 16 --code-dim 4 "
-    "--batch-size 4 --perceptual none --precision fp32"
-).split()
+TINY = [
+    "--image-size",
+    "16",
+    "--channels",
+    "8",
+    "--multipliers",
+    "1",
+    "1",
+    "2",
+    "--norm-groups",
+    "4",
+    "--latent-channels",
+    "8",
+    "--codebook-size",
+    "16",
+    "--code-dim",
+    "4",
+    "--batch-size",
+    "4",
+    "--perceptual",
+    "none",
+    "--precision",
+    "fp32",
+]
 
 
 def test_train_encode_and_reconstruct_follow_each_other(shard_folder, tmp_path, capsys):
@@ -71,7 +91,9 @@ def test_help_names_the_commands_and_their_options(capsys):
 
     assert all(name in said() for name in ("train", "encode", "reconstruct", "convert"))
     train = said("train")
-    assert all(f"--{flag}" in train for flag in ("freeze-encoder", "gan-start", "steps", "minutes", "batch-size", "threads"))
+    assert all(
+        f"--{flag}" in train for flag in ("freeze-encoder", "gan-start", "steps", "minutes", "batch-size", "threads")
+    )
 
 
 def test_the_package_runs_as_a_module(tmp_path):

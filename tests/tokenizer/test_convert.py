@@ -11,8 +11,16 @@ from tokenizer.__main__ import main
 from tokenizer.config import llamagen, taming_f16
 from tokenizer.convert import convert, convert_file, convert_key, family, infer_config, read_checkpoint
 
-SMALL = {"ch": 32, "out_ch": 3, "ch_mult": (1, 1, 2), "num_res_blocks": 1, "attn_resolutions": [4], "in_channels": 3,
-         "resolution": 16, "z_channels": 16}
+SMALL = {
+    "ch": 32,
+    "out_ch": 3,
+    "ch_mult": (1, 1, 2),
+    "num_res_blocks": 1,
+    "attn_resolutions": [4],
+    "in_channels": 3,
+    "resolution": 16,
+    "z_channels": 16,
+}
 
 
 class Reference(nn.Module):
@@ -123,6 +131,13 @@ def test_a_checkpoint_that_would_run_code_is_refused_and_runs_nothing(tmp_path, 
     (tmp_path / "plain.pt").write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(ValueError, match="plain.pt"):
         read_checkpoint(tmp_path / "plain.pt")
+
+
+def test_the_callback_classes_of_old_lightning_files_are_read_as_nothing(tmp_path, reference):
+    callbacks = pytest.importorskip("pytorch_lightning").callbacks
+    content = {"state_dict": reference.state_dict(), "callbacks": {callbacks.ModelCheckpoint: {"monitor": "loss"}}}
+    torch.save(content, tmp_path / "last.ckpt")
+    assert "quantize.embedding.weight" in read_checkpoint(tmp_path / "last.ckpt")
 
 
 @pytest.mark.parametrize("content", [b"", b"<html></html>", b"PK\x03\x04 cut"])

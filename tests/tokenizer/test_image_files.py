@@ -71,8 +71,21 @@ def test_every_mode_becomes_rgb_of_the_same_grey(mode):
 
 @pytest.mark.parametrize(
     "form, mode",
-    [("PNG", "1"), ("PNG", "LA"), ("PNG", "P"), ("PNG", "I;16"), ("JPEG", "L"), ("JPEG", "CMYK"), ("WEBP", "RGBA"),
-     ("GIF", "P"), ("BMP", "RGB"), ("TIFF", "F"), ("TIFF", "I"), ("TIFF", "CMYK"), ("PPM", "RGB")],
+    [
+        ("PNG", "1"),
+        ("PNG", "LA"),
+        ("PNG", "P"),
+        ("PNG", "I;16"),
+        ("JPEG", "L"),
+        ("JPEG", "CMYK"),
+        ("WEBP", "RGBA"),
+        ("GIF", "P"),
+        ("BMP", "RGB"),
+        ("TIFF", "F"),
+        ("TIFF", "I"),
+        ("TIFF", "CMYK"),
+        ("PPM", "RGB"),
+    ],
 )
 def test_every_format_opens(form, mode):
     picture = Image.new("I;16", (9, 7), 9000) if mode == "I;16" else Image.new("L", (9, 7), 90).convert(mode)
@@ -108,7 +121,12 @@ def bomb(width: int, height: int) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 1000)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(b"\0" * 1000))
+        + chunk(b"IEND", b"")
+    )
 
 
 @pytest.mark.parametrize("side", [9_000, 30_000])

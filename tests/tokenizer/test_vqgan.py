@@ -20,7 +20,7 @@ def test_images_become_a_grid_of_codes_and_back(model, config):
     images = torch.rand(3, 3, 16, 32) * 2 - 1
     codes = model.encode(images)
     assert codes.shape == (3, 4, 8) and codes.dtype == torch.int64
-    assert 0 <= codes.min() and codes.max() < config.codebook_size
+    assert codes.min() >= 0 and codes.max() < config.codebook_size
     decoded = model.decode(codes)
     assert decoded.shape == images.shape and decoded.abs().max() <= 1
 
@@ -45,7 +45,8 @@ def test_images_of_a_wrong_shape_are_refused(model, shape):
 
 
 @pytest.mark.parametrize(
-    "codes", [torch.zeros(4, 4, dtype=torch.long), torch.zeros(1, 4, 4), torch.full((1, 4, 4), 16), torch.full((1, 4, 4), -1)]
+    "codes",
+    [torch.zeros(4, 4, dtype=torch.long), torch.zeros(1, 4, 4), torch.full((1, 4, 4), 16), torch.full((1, 4, 4), -1)],
 )
 def test_codes_that_do_not_exist_are_refused(model, codes):
     with pytest.raises(ValueError, match="codes must be"):

@@ -1,0 +1,126 @@
+"""The page over a real pipeline: a tiny one with random weights, bundled like the model that ships."""
+
+import io
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from app.downloads import save
+from app.limits import Limits
+from app.models import Models
+from app.page import build
+from app.reveal import reveal
+from app.settings import Settings
+from pgm.partition_transformer import PartitionTransformer, PartitionTransformerConfig
+from pgm_image import registry
+from pgm_image.model_info import ModelInfo
+from pgm_image.pipeline import PGMPipeline
+from tokenizer.config import TokenizerConfig
+from tokenizer.vqgan import VQGAN
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = Settings("emoji64", "bird", "ink", num_images=2, steps=5, seed=3, guidance_scale=1.0)
+
+
+@pytest.fixture(scope="module")
+def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    tokenizer = VQGAN(
+        TokenizerConfig(
+            image_size=16, channels=8, multipliers=(1, 1, 1), norm_groups=2, latent_channels=8, codebook_size=32, code_dim=4
+        )
+    )
+    transformer = PartitionTransformer(
+        PartitionTransformerConfig(
+            vocab_size=34, length=16, width=16, heads=2, encoder_layers=1, decoder_layers=1, mask_id=32, bos_id=33,
+            num_classes=2, num_styles=2,
+        )  # fmt: skip
+    )
+    info = ModelInfo(
+        name="emoji64", architecture="pgm", title="Tiny", image_size=16, grid=(4, 4), codebook_size=32,
+        classes=("bird", "fish"), styles=("flat", "ink"), recommended={"steps": 4}, presets={"Draft": {"steps": 2}},
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("assets")
+    PGMPipeline(transformer, tokenizer, info).save_pretrained(folder / "emoji64")
+    return folder
+
+
+@pytest.fixture
+def bundled(assets, monkeypatch):
+    monkeypatch.setattr(registry, "ASSETS", assets)
+    registry._load.cache_clear()
+    yield
+    registry._load.cache_clear()
+
+
+def test_a_reveal_of_the_bundled_model_ends_in_what_generate_returns(bundled):
+    pipeline = Models().pipeline("emoji64")
+    *_, value = reveal(pipeline, SETTINGS)
+    assert value["done"] and len(value["steps"]) == 5
+    expected = pipeline.generate(**SETTINGS.arguments())
+    for picture in range(2):
+        name, _, content = save(value, "png", picture, 4)
+        assert name == f"bird-ink-seed{3 + picture}.png"
+        assert np.array_equal(np.asarray(Image.open(io.BytesIO(content))), np.asarray(expected[picture]))
+
+
+def test_a_reveal_keeps_no_gradients(bundled):
+    pipeline = Models().pipeline("emoji64")
+    for _ in reveal(pipeline, SETTINGS):
+        pass
+    assert torch.is_grad_enabled()
+    assert all(weight.grad is None for weight in pipeline.transformer.parameters())
+
+
+def test_the_page_is_built_from_the_models_own_card(bundled):
+    page = build(limits=Limits())
+    values = {block.elem_id: block for block in page.blocks.values() if getattr(block, "elem_id", None)}
+    assert values["image-steps"].value == 4 and values["image-steps"].maximum == 16
+    assert [name for name, _ in values["image-class"].choices] == ["Anything", "bird", "fish"]
+
+
+def test_no_bundled_model_is_one_clear_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "ASSETS", tmp_path)
+    with pytest.raises(ValueError, match="no model is bundled"):
+        build()
+
+
+@pytest.mark.parametrize("command", [["app.py"], ["-m", "gradio.cli", "app.py"]], ids=["python", "gradio"])
+def test_both_ways_of_starting_serve_the_page(assets, tmp_path, command):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from pathlib import Path\n"
+        "from pgm_image import registry\n"
+        f"registry.ASSETS = Path({str(assets)!r})\n"
+    )
+    port = 20_000 + os.getpid() % 20_000 + (1 if "-m" in command else 0)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "GRADIO_SERVER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    log = open(tmp_path / "log.txt", "w+")  # noqa: SIM115  outlives the process
+    process = subprocess.Popen(
+        [sys.executable, *command], cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
+    )
+    try:
+        answer = None
+        for _ in range(240):
+            try:
+                answer = httpx.get(f"http://127.0.0.1:{port}/config", timeout=5)
+                break
+            except httpx.TransportError:
+                assert process.poll() is None, Path(log.name).read_text()
+                time.sleep(0.25)
+        assert answer is not None, Path(log.name).read_text()
+        assert answer.json()["title"] == "PGM image"
+    finally:
+        os.killpg(process.pid, 15)
+        process.wait(20)
+        log.close()
+    assert "Traceback" not in Path(log.name).read_text()
