@@ -29,7 +29,7 @@ PRIVACY = """
 ## Your data
 
 Pictures are made on this server and kept in memory only while the tab is open. A PNG you bring back for its settings is
-deleted within the hour.
+deleted after about an hour.
 """
 
 

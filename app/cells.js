@@ -2,7 +2,7 @@
 
    scene = { grid: [rows, columns], size: [width, height], shown: step, view: "picture" | "codes" | "order", lines,
              colour(name) -> CSS colour, total: steps, born: step of each cell (-1 unknown) or null, codes: code of each
-             cell, image: decoded preview of the step shown, font,
+             cell, image: decoded preview of the step shown, font, hint: cells tinted while there is nothing to show,
              glow: null or { age: 0 (just arrived) to 1, fades: whether nothing of it is to stay } } */
 function drawCells(target, scene) {
   const { grid: [rows, columns], size, view, colour, glow } = scene;
@@ -31,6 +31,10 @@ function drawCells(target, scene) {
       pen.globalAlpha = view === "codes" ? 0.22 : 1;
       pen.drawImage(scene.image, column * across, row * down, across, down, x, y, w, h);
       pen.globalAlpha = 1;
+    }
+    if (!known && scene.hint.has(cell)) {
+      pen.fillStyle = colour("--accent-soft");
+      pen.fillRect(x, y, w, h);
     }
     if (scene.lines && (!known || view === "codes")) {
       pen.fillStyle = rule;
@@ -62,4 +66,16 @@ function orderTone(part, colour) {
   const place = Math.min(Math.max(part, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(place), stops.length - 2);
   return `color-mix(in oklab, ${stops[low + 1]} ${Math.round((place - low) * 100)}%, ${stops[low]})`;
+}
+
+/* The first cells of a Halton order, as a quiet hint of what is about to happen. */
+function firstCells([rows, columns], count) {
+  const corput = (k, base) => {
+    let value = 0;
+    for (let part = 1 / base; k > 0; k = Math.floor(k / base), part /= base) value += (k % base) * part;
+    return value;
+  };
+  const cells = new Set();
+  for (let k = 1; k <= count; k++) cells.add(Math.floor(corput(k, 2) * rows) * columns + Math.floor(corput(k, 3) * columns));
+  return cells;
 }

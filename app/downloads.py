@@ -2,6 +2,7 @@
 
 import io
 import re
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -16,27 +17,42 @@ ACCENT = (85, 70, 232)
 SMALLEST_FRAME = 384  # pixels; smaller pictures are enlarged by a whole factor
 REVEAL_SECONDS = 4.0
 HOLD_SECONDS = 1.5  # of the last frame
-MEDIA_TYPES = {"png": "image/png", "webp": "image/webp", "gif": "image/gif"}
+MEDIA_TYPES = {"png": "image/png", "webp": "image/webp", "gif": "image/gif", "zip": "application/zip"}
 
 
 def save(value: dict[str, Any], kind: str, picture: int, step: int) -> tuple[str, str, bytes]:
     """File name, media type and content for one picture of a reveal.
 
-    kind: "png" (the picture at `step`), "webp" or "gif" (the whole reveal). ValueError when there is no such thing.
+    kind: "png" (the picture at `step`), "zip" (all pictures at that step), "webp" or "gif" (the reveal). ValueError when there is no such thing.
     """
     if kind not in MEDIA_TYPES:
         raise ValueError(f"a download is one of {', '.join(MEDIA_TYPES)}, not {kind!r}")
     if not 0 <= picture < value["count"] or not 0 <= step < len(value["steps"]):
         raise ValueError("there is no such picture or step in this run")
-    name = file_name(Settings(**value["settings"]).of_picture(picture))
     if kind == "png":
-        whole = step + 1 == value["total"]
-        return (
-            f"{name}.png" if whole else f"{name}-step{step + 1}.png",
-            MEDIA_TYPES[kind],
-            png(picture_at(value, step, picture), value["pictures"][picture], None if whole else step + 1),
-        )
+        name, content = one_png(value, picture, step)
+        return name, MEDIA_TYPES[kind], content
+    name = file_name(Settings(**value["settings"]).of_picture(picture))
+    if kind == "zip":
+        return f"{name}-all.zip", MEDIA_TYPES[kind], archive(value, step)
     return f"{name}-reveal.{kind}", MEDIA_TYPES[kind], animation(frames(value, picture), kind)
+
+
+def one_png(value: dict[str, Any], picture: int, step: int) -> tuple[str, bytes]:
+    """File name and content of one picture at a step (0-based)."""
+    name = file_name(Settings(**value["settings"]).of_picture(picture))
+    whole = step + 1 == value["total"]
+    content = png(picture_at(value, step, picture), value["pictures"][picture], None if whole else step + 1)
+    return f"{name}.png" if whole else f"{name}-step{step + 1}.png", content
+
+
+def archive(value: dict[str, Any], step: int) -> bytes:
+    """ZIP of all pictures of a run at a step (0-based)."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as files:
+        for picture in range(value["count"]):
+            files.writestr(*one_png(value, picture, step))
+    return buffer.getvalue()
 
 
 def file_name(settings: Settings) -> str:

@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 NEW_SEEDS = 1_000_000  # seeds drawn here are short enough to read out
 WORKER = "device"  # all events that use the model share one queue
+GONE = "The server no longer keeps this run; generate it again from its seed."
 EMPTY = "Choose a class and press Generate. The picture appears code by code."
 
 
@@ -242,7 +243,9 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
             raise gr.Error(str(fault), duration=6, print_exception=False) from fault
 
     def on_save(value: dict | None, event: gr.EventData) -> dict[str, str]:
-        return parcel(*save(value, event.kind, event.picture, event.step)) if value else gr.skip()
+        if not value:
+            raise gr.Error(GONE, duration=6, print_exception=False)
+        return parcel(*save(value, event.kind, event.picture, event.step))
 
     private = {"api_visibility": "private"}
     quick = {**private, "queue": False, "show_progress": "hidden"}

@@ -32,7 +32,9 @@ def build(pipelines: Mapping[str, ImagePipeline] | None = None, limits: Limits |
     models = Models(pipelines)
     names = models.names()
     models.pipeline(names[0])  # loaded before the first visitor comes, and where ZeroGPU wants it
-    with gr.Blocks(title=TITLE, fill_width=True, delete_cache=(limits.cache_seconds, limits.cache_seconds)) as page:
+    with gr.Blocks(
+        title=TITLE, fill_width=True, delete_cache=(max(limits.cache_seconds // 6, 1), limits.cache_seconds)
+    ) as page:
         with gr.Row(elem_id="top"):
             gr.HTML(BRAND, js_on_load=None, apply_default_css=False)
             model = gr.Dropdown(

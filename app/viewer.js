@@ -71,6 +71,7 @@ function mountViewer(element, trigger, props, watch) {
     drawCells(target, {
       grid, size, shown, lines: stage && lines, view: stage ? view : "picture", colour,
       total: run?.total || 1, born: run ? born[which] : null, codes: codes[which], image: images[shown]?.[which],
+      hint: run ? new Set() : firstCells(grid, Math.round((grid[0] * grid[1]) / 9)),
       glow: marks ? { age, fades: clean() } : null, font: getComputedStyle(find(".viewer-seed")).fontFamily,
     });
   }
@@ -134,6 +135,7 @@ function mountViewer(element, trigger, props, watch) {
     find(".viewer-play").disabled = last() < 1;
     find(".viewer-seed").textContent = run ? `Seed ${run.seeds[picture]}` : "Seed –";
     find(".viewer-settings").textContent = run?.summary || "Settings, seed and downloads of your picture will be here.";
+    find('[data-save="zip"]').hidden = (run?.count || 1) < 2;
     find(".viewer-after").inert = !(finished() && run);
   }
 

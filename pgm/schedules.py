@@ -44,7 +44,8 @@ def step_counts(schedule: str, length: int, steps: int, rule: Rule = "ordered") 
     codes up to step i; "even" (PGM's text sampler, whatever the schedule) ceil(length (i+1)/steps); "confidence"
     (PGM) and "confidence-maskgit" start with a single code and follow floor(length f(i/(steps-1))), the first by
     increments, the second by cumulative targets. Where a published increment is 0 (the references raise), one code is
-    revealed. More steps than codes are cut to `length` steps, so the list may be shorter than `steps`. Raises ValueError for steps < 1, length < 0 or an unknown schedule.
+    revealed. More steps than codes are cut to `length` steps, so the list may be shorter than `steps`. Raises
+    ValueError for steps < 1, length < 0 or an unknown schedule.
     """
     if steps < 1:
         raise ValueError(f"steps must be an integer >= 1, got {steps!r}")

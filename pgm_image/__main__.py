@@ -14,6 +14,7 @@ COMMANDS = {
     "train": ("pgm_image.train", "train a transformer on code shards"),
     "export": ("pgm_image.export", "turn a training run into a model folder"),
     "evaluate": ("pgm_image.evaluation.command", "measure a model: KID, FID, class and style accuracy, copying"),
+    "sweep": ("pgm_image.evaluation.command", "measure a model over settings and name the best"),
     "benchmark": ("pgm_image.benchmark", "time a model on this machine"),
 }
 
@@ -23,7 +24,7 @@ def parser_for(command: str) -> tuple[argparse.ArgumentParser, Callable[[argpars
     module_name, help_line = COMMANDS[command]
     module = import_module(module_name)
     parser = argparse.ArgumentParser(prog=f"python -m pgm_image {command}", description=help_line.capitalize() + ".")
-    suffix = f"_{command}" if module_name.endswith("list_commands") else ""
+    suffix = f"_{command}" if hasattr(module, f"run_{command}") else ""  # a module may hold several commands
     getattr(module, f"add{suffix}_arguments")(parser)
     return parser, getattr(module, f"run{suffix}")
 
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser, run = parser_for(argv[0])
     try:
         return run(parser.parse_args(argv[1:])) or 0
-    except ValueError as error:
+    except (ValueError, ModuleNotFoundError, FileNotFoundError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -42,8 +42,11 @@ class Quantizer(nn.Module):
         """codes: (...) int64 -> (..., code_dim), what the decoder reads."""
         return F.embedding(codes, self.codebook)
 
-    def forward(self, latents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """latents: (B, code_dim, h, w).
+    def forward(self, latents: Tensor, bypass: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """latents: (B, code_dim, h, w); bypass: (B,) bool, images whose latents pass unquantised (none if not given).
+
+        What the codebook rounds off cannot be learned from: where it bypasses the codebook the decoder sees it, learns
+        to use it, and the codebook follows (Defossez et al. 2024, Moshi, section 3.3.2).
 
         Returns quantised (B, code_dim, h, w) float32 whose gradient passes straight to the latents,
         codes (B, h, w) int64, and the commitment term, a scalar that pulls the encoder to the codebook and not back.
@@ -53,6 +56,8 @@ class Quantizer(nn.Module):
         rows = self.lookup(codes).float()
         commitment = F.mse_loss(z, rows.detach())
         quantised = z + (rows - z).detach()  # straight-through
+        if bypass is not None:
+            quantised = torch.where(bypass[:, None, None, None], z, quantised)
         return quantised.permute(0, 3, 1, 2).contiguous(), codes, commitment
 
 

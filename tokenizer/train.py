@@ -25,7 +25,7 @@ from tokenizer.config import TokenizerConfig
 from tokenizer.evaluate import Quality, evaluate
 from tokenizer.perceptual import perceptual_loss
 from tokenizer.quantizer import CodeUsage, EMACodebook
-from tokenizer.schedule import progress, warmup_cosine
+from tokenizer.schedule import falling, progress, warmup_cosine
 from tokenizer.shards import ImageSplit
 from tokenizer.train_config import TrainConfig
 from tokenizer.vqgan import VQGAN
@@ -112,7 +112,7 @@ class Trainer:
         rate = warmup_cosine(self.done, self.step, config.warmup_steps, config.lr_floor)
         _set_rate(self.optimizer, config.lr * rate)
         with self._autocast():
-            output = self.wrapped(images)
+            output = self.wrapped(images, self._bypass(len(images)))
         losses = {"l1": (output.images.float() - images).abs().mean(), "commitment": output.commitment}
         with self._autocast():
             total = losses["l1"]
@@ -141,6 +141,13 @@ class Trainer:
             _set_rate(self.gan_optimizer, config.gan_lr * rate)
             losses["discriminator"] = self._train_discriminator(images, output.images.detach())
         return {**losses, "gradient": norm}
+
+    def _bypass(self, count: int) -> Tensor | None:
+        share = falling(self.done, self.config.bypass, self.config.bypass_until)
+        if self.config.freeze_encoder or share == 0:
+            return None
+        rng = np.random.default_rng([self.config.seed, self.step, self.accelerator.process_index, 1])
+        return torch.from_numpy(rng.random(count) < share).to(self.accelerator.device)
 
     def _adversarial(self, images: Tensor, reconstruction: Tensor) -> tuple[Tensor, Tensor | float]:
         # The bare module: this pass trains the decoder, and its gradients to the discriminator are thrown away.

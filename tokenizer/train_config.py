@@ -35,6 +35,10 @@ class TrainConfig:
     gan_width: int = _option(64, "channels of the discriminator's first layer")
     gan_layers: int = _option(3, "strided layers of the discriminator; each doubles the patch it judges")
     freeze_encoder: bool = _option(False, "train the decoder alone; codes made earlier stay valid")
+    bypass: float = _option(
+        0.5, "share of images decoded from unquantised latents at the start of the run"
+    )
+    bypass_until: float = _option(0.6, "share of the run over which `bypass` falls to 0")
     codebook_decay: float = _option(0.99, "decay of the codebook's running means")
     precision: str = _option("bf16", f"of the network's arithmetic: {', '.join(PRECISIONS)}")
     seed: int = _option(0, "of initial weights and batches")
@@ -66,7 +70,7 @@ class TrainConfig:
         for name in ("warmup_steps", "weight_decay", "commitment", "perceptual_weight", "gan_weight"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be >= 0, got {getattr(self, name)!r}")
-        for name in ("ema", "codebook_decay", "lr_floor"):
+        for name in ("ema", "codebook_decay", "lr_floor", "bypass"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)!r}")
         for name, allowed in (

@@ -61,10 +61,10 @@ class VQGAN(nn.Module):
 
     # ---- tensors ----
 
-    def forward(self, images: Tensor) -> Reconstruction:
-        """Training pass. images: (B, 3, H, W) in [-1, 1], H and W multiples of the factor."""
+    def forward(self, images: Tensor, bypass: Tensor | None = None) -> Reconstruction:
+        """Training pass. images: (B, 3, H, W) in [-1, 1], sides multiples of the factor; bypass: as in `Quantizer`."""
         latents = self.quant_conv(self.encoder(images))  # (B, code_dim, h, w)
-        quantised, codes, commitment = self.quantizer(latents)
+        quantised, codes, commitment = self.quantizer(latents, bypass)
         return Reconstruction(self.decoder(self.post_quant_conv(quantised)), latents, codes, commitment)
 
     def latents(self, images: Tensor) -> Tensor:

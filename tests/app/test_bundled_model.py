@@ -35,13 +35,27 @@ def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     tokenizer = VQGAN(
         TokenizerConfig(
-            image_size=16, channels=8, multipliers=(1, 1, 1), norm_groups=2, latent_channels=8, codebook_size=32, code_dim=4
+            image_size=16,
+            channels=8,
+            multipliers=(1, 1, 1),
+            norm_groups=2,
+            latent_channels=8,
+            codebook_size=32,
+            code_dim=4,
         )
     )
     transformer = PartitionTransformer(
         PartitionTransformerConfig(
-            vocab_size=34, length=16, width=16, heads=2, encoder_layers=1, decoder_layers=1, mask_id=32, bos_id=33,
-            num_classes=2, num_styles=2,
+            vocab_size=34,
+            length=16,
+            width=16,
+            heads=2,
+            encoder_layers=1,
+            decoder_layers=1,
+            mask_id=32,
+            bos_id=33,
+            num_classes=2,
+            num_styles=2,
         )  # fmt: skip
     )
     info = ModelInfo(
@@ -93,7 +107,10 @@ def test_no_bundled_model_is_one_clear_sentence(tmp_path, monkeypatch):
         build()
 
 
-@pytest.mark.parametrize("command", [["app.py"], ["-m", "gradio.cli", "app.py"]], ids=["python", "gradio"])
+GRADIO = "import sys; from gradio.cli import cli; sys.argv = ['gradio', 'app.py']; cli()"
+
+
+@pytest.mark.parametrize("command", [["app.py"], ["-c", GRADIO]], ids=["python", "gradio"])
 def test_both_ways_of_starting_serve_the_page(assets, tmp_path, command):
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n"
@@ -102,7 +119,7 @@ def test_both_ways_of_starting_serve_the_page(assets, tmp_path, command):
         "from pgm_image import registry\n"
         f"registry.ASSETS = Path({str(assets)!r})\n"
     )
-    port = 20_000 + os.getpid() % 20_000 + (1 if "-m" in command else 0)
+    port = 20_000 + os.getpid() % 20_000 + (1 if GRADIO in command else 0)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "GRADIO_SERVER_PORT": str(port), "OMP_NUM_THREADS": "1"}
     log = open(tmp_path / "log.txt", "w+")  # noqa: SIM115  outlives the process
     process = subprocess.Popen(

@@ -1,6 +1,7 @@
 """Downloads: the pixels of the run, its settings inside, and a reveal that moves."""
 
 import io
+import zipfile
 
 import numpy as np
 import pytest
@@ -57,6 +58,14 @@ def test_frames_show_paper_then_tint_then_the_clean_picture(pipeline, value):
     assert paper == pytest.approx(1 - known[0] / 256, abs=0.01)
     clean = pipeline.pictures(**RUN.arguments())[0].resize((384, 384), Image.NEAREST)
     assert np.array_equal(np.asarray(shown[-1]), np.asarray(clean))
+
+
+def test_all_pictures_come_in_one_zip(value):
+    name, _, content = save(value, "zip", picture=0, step=5)
+    files = zipfile.ZipFile(io.BytesIO(content))
+    assert name == "red-apple-ink-seed7-all.zip"
+    assert files.namelist() == ["red-apple-ink-seed7.png", "red-apple-ink-seed8.png"]
+    assert files.read("red-apple-ink-seed8.png") == save(value, "png", 1, 5)[2]
 
 
 def test_one_frame_is_an_animation_too(value):

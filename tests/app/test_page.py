@@ -30,7 +30,18 @@ def wait_until(condition, seconds=10.0):
 
 
 def arguments(**changes):
-    names = "class_id style num_images steps sampler guidance_scale temperature top_k seed model".split()
+    names = [
+        "class_id",
+        "style",
+        "num_images",
+        "steps",
+        "sampler",
+        "guidance_scale",
+        "temperature",
+        "top_k",
+        "seed",
+        "model",
+    ]
     values = {"class_id": "cat", "style": "", "num_images": 1, "seed": 0, "sampler": "", "model": "", **changes}
     return [values.get(name) for name in names]
 

@@ -23,7 +23,6 @@ def test_codes_are_the_same_whatever_the_order_needs():
     assert torch.equal(draw_noise([7], 16, 3).confidence, with_confidence.confidence[:, :3])
 
 
-
 def test_large_seeds_are_seeds_of_their_own():
     seeds = [0, 1, 2**32, 2**32 + 1, 2**33 + 1, 2**63 - 2, 2**63 - 1]
     assert len({tuple(row.tolist()) for row in draw_noise(seeds, 8).codes}) == len(seeds)

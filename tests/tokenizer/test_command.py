@@ -12,30 +12,8 @@ from tokenizer import VQGAN
 from tokenizer.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = [
-    "--image-size",
-    "16",
-    "--channels",
-    "8",
-    "--multipliers",
-    "1",
-    "1",
-    "2",
-    "--norm-groups",
-    "4",
-    "--latent-channels",
-    "8",
-    "--codebook-size",
-    "16",
-    "--code-dim",
-    "4",
-    "--batch-size",
-    "4",
-    "--perceptual",
-    "none",
-    "--precision",
-    "fp32",
-]
+MODEL = "--image-size 16 --channels 8 --multipliers 1 1 2 --norm-groups 4 --latent-channels 8 --codebook-size 16"
+TINY = [*MODEL.split(), "--code-dim", "4", "--batch-size", "4", "--perceptual", "none", "--precision", "fp32"]
 
 
 def test_train_encode_and_reconstruct_follow_each_other(shard_folder, tmp_path, capsys):

@@ -109,3 +109,12 @@ def test_usage_and_perplexity_are_taken_over_all_that_was_added():
     assert usage.perplexity == pytest.approx(2)
     usage.reset()
     assert usage.usage == 0
+
+
+def test_images_that_bypass_the_codebook_keep_their_latents_and_still_count_their_codes():
+    q, z = quantizer("cosine"), latents(2, 4, 3, 3)
+    quantised, codes, commitment = q(z, torch.tensor([True, False]))
+    plain, plain_codes, plain_commitment = q(z)
+    torch.testing.assert_close(quantised[0], F.normalize(z[0], dim=0))
+    assert torch.equal(quantised[1], plain[1])
+    assert torch.equal(codes, plain_codes) and torch.equal(commitment, plain_commitment)

@@ -12,7 +12,7 @@ from PIL import Image
 
 from tokenizer import VQGAN
 from tokenizer.evaluate import evaluate, psnr
-from tokenizer.schedule import progress, warmup_cosine
+from tokenizer.schedule import falling, progress, warmup_cosine
 from tokenizer.shards import ImageSplit
 from tokenizer.train import Trainer
 from tokenizer.train_config import TrainConfig
@@ -142,6 +142,17 @@ def test_a_run_leaves_metrics_settings_and_a_sheet(config, split, tmp_path):
     assert Image.open(tmp_path / "sheets" / "000003.png").size == (16 * 16, 4 * 16)  # 24 pictures in two blocks
 
 
+def test_fewer_and_fewer_images_bypass_the_codebook(config, split, tmp_path):
+    trainer = Trainer(replace(QUICK, steps=100, bypass=0.5, bypass_until=0.5), config, split, split, tmp_path)
+    shares = []
+    for start in (0, 25):
+        trainer.step = start
+        shares.append(trainer._bypass(4000).float().mean().item())
+    assert shares == pytest.approx([0.5, 0.25], abs=0.03)
+    trainer.step = 50
+    assert trainer._bypass(4) is None
+
+
 def test_a_run_measured_in_minutes_ends_by_the_clock(config, split, tmp_path):
     trainer = Trainer(replace(QUICK, steps=None, minutes=0.01), config, split, split, tmp_path)
     assert trainer.run() is not None
@@ -198,6 +209,8 @@ def test_the_learning_rate_warms_up_and_falls_along_a_cosine():
     assert warmup_cosine(0.0, 9, 10, 0.01) == pytest.approx(1)
     assert warmup_cosine(0.5, 500, 10, 0.0) == pytest.approx(0.5)
     assert warmup_cosine(1.0, 500, 0, 0.01) == pytest.approx(0.01)
+    assert [falling(done, 0.5, 0.8) for done in (0.0, 0.4, 0.8, 1.0)] == [0.5, 0.25, 0, 0]
+    assert falling(0.0, 0.5, 0.0) == 0
     assert progress(5, 0.0, 10, None) == 0.5
     assert progress(5, 90.0, None, 1.0) == 1.0
 

@@ -1,0 +1,1 @@
+"""Programs that print a table; nothing else imports them."""
