@@ -23,7 +23,8 @@ MEDIA_TYPES = {"png": "image/png", "webp": "image/webp", "gif": "image/gif", "zi
 def save(value: dict[str, Any], kind: str, picture: int, step: int) -> tuple[str, str, bytes]:
     """File name, media type and content for one picture of a reveal.
 
-    kind: "png" (the picture at `step`), "zip" (all pictures at that step), "webp" or "gif" (the reveal). ValueError when there is no such thing.
+    kind: "png" (the picture at `step`), "zip" (all pictures at that step), "webp" or "gif" (the reveal). Raises
+    ValueError when there is no such thing.
     """
     if kind not in MEDIA_TYPES:
         raise ValueError(f"a download is one of {', '.join(MEDIA_TYPES)}, not {kind!r}")

@@ -139,9 +139,12 @@ function mountViewer(element, trigger, props, watch) {
     find(".viewer-after").inert = !(finished() && run);
   }
 
-  /* Gradio writes "queue: 2/3" into the tracker beside the button while a run has to wait. */
+  /* Gradio's tracker beside the button says "queue: 2/3" while a run has to wait, and holds an error if it is refused. */
   const line = () => document.getElementById(`${channel}-queue`);
-  const inLine = new MutationObserver(() => root.dataset.state === "waiting" && describe());
+  const inLine = new MutationObserver(() => {
+    if (line().querySelector(".error")) window.pgm?.settle(channel);  // refused: the line is full, or the server is gone
+    else if (root.dataset.state === "waiting") describe();
+  });
   function waitingWords() {
     const place = line()?.textContent.match(/queue:\s*(\d+)\s*\/\s*(\d+)/);
     return place ? `Waiting in line: place ${place[1]} of ${place[2]}` : "Getting ready";
@@ -321,7 +324,6 @@ function mountViewer(element, trigger, props, watch) {
     born = Array.from({ length: value.count }, () => new Array(grid[0] * grid[1]).fill(-1));
     codes = born.map((row) => row.slice());
     [shown, picture, follow] = [-1, 0, true];
-    inLine.disconnect();
     root.dataset.state = "running";
     buildTicks();
     buildStrip();

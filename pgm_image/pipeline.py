@@ -10,13 +10,14 @@ from PIL import Image
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
+from pgm.arguments import one_of, whole_number
+from pgm.devices import resolve_device, resolve_dtype
 from pgm.models import load_model, make_predictor, save_model
 from pgm.noise import draw_noise
 from pgm.sampling import Step, planned_steps, sample
-from pgm_image.devices import resolve_device, resolve_dtype
 from pgm_image.labels import NULL
 from pgm_image.model_info import ModelInfo, read_info, write_info
-from pgm_image.request import Request, make_request, one_of, whole_number
+from pgm_image.request import Request, make_request
 from tokenizer.pixels import to_pil
 from tokenizer.vqgan import VQGAN
 
@@ -50,8 +51,8 @@ class PGMPipeline:
     ) -> "PGMPipeline":
         """Load a bundled model by name, a folder in our layout, or a hub id ("user/model").
 
-        device, dtype: None picks for the machine (see `devices`); attention: auto, sdpa, xformers or math; download:
-        `revision`, `cache_dir`, `local_files_only`, `token`, as in huggingface_hub. Raises ValueError in one sentence
+        device, dtype: None picks for the machine (see `pgm.devices`); attention: auto, sdpa, xformers or math;
+        download: `revision`, `cache_dir`, `local_files_only`, `token`, as in huggingface_hub. Raises ValueError in one sentence
         when the model is unknown, incomplete or cannot be had.
         """
         from pgm_image.registry import find_folder

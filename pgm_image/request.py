@@ -3,11 +3,10 @@
 Checking needs a model's index only, so a bad argument is reported before any weight is read.
 """
 
-import math
-import numbers
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from pgm.arguments import MAX_SEED, one_of, real_number, share, whole_number
 from pgm.guidance import guidance_schedule_names
 from pgm.orders import order_names
 from pgm.predictors import VisibleLength
@@ -15,8 +14,6 @@ from pgm.sampling import SamplingConfig
 from pgm.schedules import schedule_names
 from pgm_image.labels import resolve_labels
 from pgm_image.model_info import ModelInfo
-
-MAX_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def _sampling(settings: dict[str, Any], info: ModelInfo) -> SamplingConfig:
         ),
         temperature=real_number("temperature", settings.get("temperature", 1.0)),
         top_k=None if top_k is None else whole_number("top_k", top_k, 1),
-        top_p=None if top_p is None else _share("top_p", top_p),
+        top_p=None if top_p is None else share("top_p", top_p),
         roll=bool(settings.get("roll", False)),
         confidence_temperature=real_number(
             "confidence_temperature", settings.get("confidence_temperature", defaults.confidence_temperature)
@@ -129,39 +126,3 @@ def _styles(style: Any, info: ModelInfo, classes: int) -> list[int]:
     if len(styles) not in (1, classes):
         raise ValueError(f"style must be one for all or one per class ({classes}), got {len(styles)}")
     return styles * classes if len(styles) == 1 else styles
-
-
-def whole_number(argument: str, value: Any, low: int, high: int | None = None) -> int:
-    """`value` as an int (5, 5.0, numpy and 0-d tensor integers); ValueError outside low..high or for anything else."""
-    allowed = f"an integer >= {low}" if high is None else f"an integer in {low}..{high}"
-    value = _plain(value)
-    whole = isinstance(value, numbers.Integral) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not whole or value < low or (high is not None and value > high):
-        raise ValueError(f"{argument} must be {allowed}, got {value!r}")
-    return int(value)
-
-
-def real_number(argument: str, value: Any) -> float:
-    """`value` as a finite float >= 0; ValueError otherwise."""
-    value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value) or value < 0:
-        raise ValueError(f"{argument} must be a finite number >= 0, got {value!r}")
-    return float(value)
-
-
-def one_of(argument: str, value: Any, allowed: tuple[str, ...]) -> Any:
-    """`value` if it is among `allowed`; ValueError listing them otherwise."""
-    if value not in allowed:
-        raise ValueError(f"{argument} must be one of {', '.join(allowed)}, got {value!r}")
-    return value
-
-
-def _share(argument: str, value: Any) -> float:
-    value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value <= 1:
-        raise ValueError(f"{argument} must be a number in (0, 1], got {value!r}")
-    return float(value)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value

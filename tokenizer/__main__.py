@@ -38,15 +38,15 @@ def parser() -> argparse.ArgumentParser:
     encode = commands.add_parser(
         "encode",
         help="encode image shards or a folder of pictures into code shards",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        description="Encode every split. Several GPUs: accelerate launch -m tokenizer encode ...",
     )
     encode.add_argument("tokenizer", help="folder of a trained tokenizer")
     encode.add_argument("data", help="folder of image shards, or one subfolder of pictures per class")
     encode.add_argument("codes", help="folder for the code shards; an interrupted run continues")
     encode.add_argument("--name", help="name of the tokenizer in the manifest (default: its folder's)")
-    encode.add_argument("--batch-size", type=int, default=64)
+    encode.add_argument("--batch-size", type=int, default=64, help="images at a time (default: 64)")
     encode.add_argument("--threads", type=int, help="CPU threads")
-    encode.add_argument("--device", default="cpu", help="cpu, cuda or mps")
+    encode.add_argument("--device", help="cpu, cuda or mps (default: the best there is, one per process)")
     encode.set_defaults(action=run_encode)
 
     reconstruct = commands.add_parser(
@@ -118,13 +118,15 @@ def run_train(arguments: argparse.Namespace) -> None:
 def run_encode(arguments: argparse.Namespace) -> None:
     """`encode`: write code shards and their manifest."""
     import torch
+    from accelerate import PartialState
 
     from tokenizer.encode import encode_folder
     from tokenizer.vqgan import VQGAN
 
     if arguments.threads is not None:
         torch.set_num_threads(positive("threads", arguments.threads))
-    model = VQGAN.from_pretrained(arguments.tokenizer, device(arguments.device))
+    chosen = PartialState().device if arguments.device is None else device(arguments.device)
+    model = VQGAN.from_pretrained(arguments.tokenizer, chosen)
     name = arguments.name or Path(arguments.tokenizer).resolve().name
     encode_folder(model, arguments.data, arguments.codes, name, positive("batch-size", arguments.batch_size))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from accelerate import Accelerator
 from accelerate.utils import broadcast
 from diffusers.training_utils import EMAModel
@@ -48,7 +49,10 @@ class Trainer:
         folder: str | Path,
         weights: VQGAN | None = None,
     ) -> None:
-        """`weights`: start from a trained model (optimiser and averages fresh). A checkpoint in `folder` wins."""
+        """`weights`: a trained model to go on from, in place, with fresh optimiser and averages.
+
+        A checkpoint in `folder` wins over it.
+        """
         size = train.images.shape[1]
         if size != model_config.image_size:
             raise ValueError(f"images have {size} pixels a side, the tokenizer image_size={model_config.image_size}")
@@ -113,9 +117,11 @@ class Trainer:
         _set_rate(self.optimizer, config.lr * rate)
         with self._autocast():
             output = self.wrapped(images, self._bypass(len(images)))
-        losses = {"l1": (output.images.float() - images).abs().mean(), "commitment": output.commitment}
+        error = output.images.float() - images
+        losses = {"l1": error.abs().mean(), "commitment": output.commitment}
+        losses["colour"] = cell_colour_loss(error, self.model.config.factor)
         with self._autocast():
-            total = losses["l1"]
+            total = losses["l1"] + config.colour_weight * losses["colour"]
             if self.perceptual is not None:
                 losses["perceptual"] = self.perceptual(output.images, images)
                 total = total + config.perceptual_weight * losses["perceptual"]
@@ -311,3 +317,13 @@ class Trainer:
             self.ema.restore(self._averaged())
         self.accelerator.wait_for_everyone()
         return folder
+
+
+def cell_colour_loss(error: Tensor, factor: int) -> Tensor:
+    """Mean absolute error of the mean colour of each code's cell, once in RGB and once more in its chroma.
+
+    error: (B, 3, H, W) difference of images in [-1, 1]. Pixelwise L1 is dominated by edges and brightness; early on it
+    leaves hues such as green and purple grey.
+    """
+    cells = F.avg_pool2d(error, factor)  # (B, 3, h, w)
+    return cells.abs().mean() + (cells - cells.mean(dim=1, keepdim=True)).abs().mean()

@@ -28,6 +28,7 @@ class TrainConfig:
     commitment: float = _option(0.25, "weight of the commitment term, which moves only the encoder")
     perceptual: str = _option("mobilenet", f"network of the perceptual loss: {', '.join(NETWORKS)}")
     perceptual_weight: float = _option(0.1, "weight of the perceptual loss beside L1")
+    colour_weight: float = _option(1.0, "weight of L1 between the mean colours of cells, which L1 alone learns last")
     gan_start: int | None = _option(None, "first step with the adversarial loss; without it there is none")
     gan_weight: float = _option(0.1, "weight of the adversarial loss")
     gan_weighting: str = _option("adaptive", "adaptive (gan_weight times the reconstruction's gradient norm) or fixed")
@@ -35,9 +36,7 @@ class TrainConfig:
     gan_width: int = _option(64, "channels of the discriminator's first layer")
     gan_layers: int = _option(3, "strided layers of the discriminator; each doubles the patch it judges")
     freeze_encoder: bool = _option(False, "train the decoder alone; codes made earlier stay valid")
-    bypass: float = _option(
-        0.5, "share of images decoded from unquantised latents at the start of the run"
-    )
+    bypass: float = _option(0.5, "share of images decoded from unquantised latents at the start of the run")
     bypass_until: float = _option(0.6, "share of the run over which `bypass` falls to 0")
     codebook_decay: float = _option(0.99, "decay of the codebook's running means")
     precision: str = _option("bf16", f"of the network's arithmetic: {', '.join(PRECISIONS)}")
@@ -67,7 +66,7 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be positive, got {value!r}")
-        for name in ("warmup_steps", "weight_decay", "commitment", "perceptual_weight", "gan_weight"):
+        for name in ("warmup_steps", "weight_decay", "commitment", "perceptual_weight", "colour_weight", "gan_weight"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be >= 0, got {getattr(self, name)!r}")
         for name in ("ema", "codebook_decay", "lr_floor", "bypass"):

@@ -45,5 +45,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
+def crowded() -> Iterator[Served]:
+    """A page whose line holds one visitor, over a slow model."""
+    yield from _serve(FakePipeline(step_seconds=0.3), Limits(queue_size=1))
+
+
+@pytest.fixture
 def pipeline() -> FakePipeline:
     return FakePipeline(step_seconds=0.0)

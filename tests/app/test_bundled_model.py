@@ -33,17 +33,11 @@ SETTINGS = Settings("emoji64", "bird", "ink", num_images=2, steps=5, seed=3, gui
 @pytest.fixture(scope="module")
 def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
-    tokenizer = VQGAN(
-        TokenizerConfig(
-            image_size=16,
-            channels=8,
-            multipliers=(1, 1, 1),
-            norm_groups=2,
-            latent_channels=8,
-            codebook_size=32,
-            code_dim=4,
-        )
-    )
+    sizes = TokenizerConfig(
+        image_size=16, channels=8, multipliers=(1, 1, 1), norm_groups=2, latent_channels=8, codebook_size=32,
+        code_dim=4,
+    )  # fmt: skip
+    tokenizer = VQGAN(sizes)
     transformer = PartitionTransformer(
         PartitionTransformerConfig(
             vocab_size=34,

@@ -213,6 +213,22 @@ def test_a_second_visitor_sees_their_place_in_line(visit):
         page.wait_for_selector(".viewer[data-state=done]", timeout=30_000)
 
 
+def test_a_full_line_is_told_and_the_button_comes_back(browser, crowded):
+    context = browser.new_context()
+    pages = [context.new_page() for _ in range(3)]
+    for page in pages:
+        page.goto(crowded.url)
+        page.wait_for_function("() => document.querySelector('.viewer-ticks')?.children.length > 0")
+    for page in pages:
+        page.get_by_role("button", name="Generate", exact=True).click()
+        page.wait_for_timeout(300)
+    refused = pages[2]
+    refused.locator(".toast-body").wait_for()
+    refused.get_by_role("button", name="Generate", exact=True).wait_for()
+    assert refused.locator(".viewer").get_attribute("data-state") == "idle"
+    context.close()
+
+
 def test_a_bad_value_shows_one_message_beside_the_button(visit):
     page = visit()
     unfold(page, "More")

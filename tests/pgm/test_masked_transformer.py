@@ -42,14 +42,15 @@ def test_positions_restrict_the_head_only(masked, changes):
 
 
 @torch.no_grad()
-def test_patches_keep_codes_at_their_places(masked):
-    """With 2x2 patches a change of one code moves its own patch's logits most directly: all four, and no shape."""
-    model = masked(patch=2, layers=0, registers=0)
+@pytest.mark.parametrize(("patch", "moved"), [(1, [6]), (2, [2, 3, 6, 7])])
+def test_codes_and_patches_keep_their_places(masked, patch, moved):
+    """Without blocks between, a change of one code moves the logits of its own patch and no others."""
+    model, classes = masked(patch=patch, layers=0), torch.tensor([0])
     codes = torch.zeros(1, 16, dtype=torch.int64)
     changed = codes.clone()
-    changed[0, 6] = 3  # row 1, column 2: patch of rows 0-1 and columns 2-3
-    moved = (model(codes, torch.tensor([0])) - model(changed, torch.tensor([0]))).abs().amax(-1)[0] > 1e-6
-    assert moved.nonzero()[:, 0].tolist() == [2, 3, 6, 7]
+    changed[0, 6] = 3  # row 1, column 2
+    difference = (model(codes, classes) - model(changed, classes)).abs().amax(-1)[0]
+    assert (difference > 1e-6).nonzero()[:, 0].tolist() == moved
 
 
 @torch.no_grad()

@@ -32,6 +32,11 @@ def test_halton_spreads_over_the_grid():
     assert all(abs(quadrants.count(q) - 16) <= 2 for q in [(0, 0), (0, 1), (1, 0), (1, 1)])
 
 
+def test_rows_come_from_base_two_and_columns_from_base_three():
+    assert halton_order(4, 6)[:3] == (2 * 6 + 2, 1 * 6 + 4, 3 * 6 + 0)  # (1/2, 1/3), (1/4, 2/3), (3/4, 1/9)
+    assert fixed_order("halton", (4, 6), torch.zeros(1, 24))[0].tolist() == list(halton_order(4, 6))
+
+
 def test_raster_and_random():
     noise = torch.rand(3, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert torch.equal(fixed_order("raster", (3, 4), noise), torch.arange(12).expand(3, -1))

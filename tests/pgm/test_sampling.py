@@ -164,6 +164,8 @@ def test_nothing_to_do_is_one_step_that_says_so(formula):
     assert len(steps) == 1 and predictor.calls == []
     assert torch.equal(steps[0].codes, known) and steps[0].known.all() and not steps[0].filled.any()
     assert (steps[0].total, steps[0].computed, steps[0].computed_masked) == (0, 0, 0)
+    known[0, 0] = 9  # the caller's tensor is not the step's
+    assert steps[0].codes[0, 0] == 0
 
 
 def test_the_random_order_is_that_of_the_noise_and_roll_shifts_halton(formula):
@@ -211,6 +213,20 @@ def test_confidence_noise_fades_to_nothing(formula):
     quiet = run(formula(sure_of_code), range(8), order="confidence", confidence_temperature=1e-9, temperature=0)
     assert (quiet[0].filled == torch.eye(L, dtype=torch.bool)[L - 1]).all()
     assert len({tuple(row) for row in loud[0].filled.tolist()}) > 3
+
+
+def test_noise_fades_over_the_steps_of_each_row(formula):
+    def sure_of_code(clean, queries):
+        return torch.nn.functional.one_hot(queries % V, V) * (1 + queries[..., None].float() / 2)
+
+    known = torch.full((41, L), -1)
+    known[:40, 4:] = 1
+    options = {"order": "confidence", "temperature": 0, "steps": 8, "confidence_temperature": 0.7}
+    together = run(formula(sure_of_code), range(41), known, **options)
+    for row in range(40):
+        alone = run(formula(sure_of_code), [row], known[row : row + 1], **options)
+        assert len(alone) == 4
+        assert all(torch.equal(a.filled[0], b.filled[row]) for a, b in zip(alone, together, strict=False))
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
