@@ -18,12 +18,24 @@ from pgm_image.metadata import read_settings
 from pgm_image.model_info import ModelInfo
 
 ANY = ""  # the value of "any class" and "any style" in the form
+WORDS_PER_CLASS = 12  # more names a class can be found by in the menu
 RESTORE_ERROR = "That file is not a PNG saved by this page, so it holds no settings to bring back."
 
 
 def choices(names: Sequence[str], anything: str) -> list[tuple[str, str]]:
     """Dropdown choices: every name, and "any"."""
     return [(anything, ANY), *((name, name) for name in names)]
+
+
+def class_choices(info: ModelInfo) -> list[tuple[str, str]]:
+    """Dropdown choices of classes: "any", all names, then further words that lead to them ("eagle: bird")."""
+    taken = {name.casefold() for name in info.classes}
+    aliases = []
+    for name in info.classes:
+        words = [word for word in info.words.get(name, ()) if word.casefold() not in taken][:WORDS_PER_CLASS]
+        taken.update(word.casefold() for word in words)
+        aliases += [(f"{word}: {name}", name) for word in words]
+    return choices(info.classes, "Anything") + aliases
 
 
 def defaults(info: ModelInfo) -> Settings:
@@ -81,7 +93,7 @@ def dressed(models: Models, limits: Limits, values: list[Any]) -> list[Any]:
     info = models.info(model)
     return [
         model,
-        gr.Dropdown(choices(info.classes, "Anything"), value=class_id),
+        gr.Dropdown(class_choices(info), value=class_id),
         gr.Dropdown(choices(info.styles, "Any style"), value=style, visible=bool(info.styles)),
         count,
         sampler,

@@ -13,6 +13,7 @@ from app.environment import on_gpu
 from app.image_form import (
     ANY,
     choices,
+    class_choices,
     defaults,
     dressed,
     form_values,
@@ -81,7 +82,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
     with gr.Row(elem_id="image-studio"):
         with gr.Column(elem_id="image-rail", elem_classes="rail"):
             class_id = gr.Dropdown(
-                choices(info.classes, "Anything"),
+                class_choices(info),
                 value=first.class_id,
                 label="Class",
                 info="What the picture should show. Type to search.",

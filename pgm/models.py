@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pgm.causal_transformer import CausalTransformer, CausalTransformerConfig
 from pgm.diffusion_transformer import DiffusionTransformer, DiffusionTransformerConfig
 from pgm.masked_transformer import MaskedTransformer, MaskedTransformerConfig
 from pgm.partition_transformer import PartitionTransformer, PartitionTransformerConfig
@@ -16,6 +17,7 @@ ARCHITECTURES: dict[str, tuple[type, type[nn.Module]]] = {
     "partition-transformer": (PartitionTransformerConfig, PartitionTransformer),
     "masked-transformer": (MaskedTransformerConfig, MaskedTransformer),
     "diffusion-transformer": (DiffusionTransformerConfig, DiffusionTransformer),
+    "causal-transformer": (CausalTransformerConfig, CausalTransformer),
 }
 
 
@@ -26,6 +28,12 @@ def build(values: dict[str, Any], source: str | Path = "config") -> nn.Module:
         raise ValueError(f"{source}: model_type must be one of {', '.join(ARCHITECTURES)}, got {kind!r}")
     config_type, model_type = ARCHITECTURES[kind]
     return model_type(config_from_dict(config_type, values, source))
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model inside a distributed or compiled wrapper, to ask it for its config."""
+    inner = getattr(model, "module", model)
+    return getattr(inner, "_orig_mod", inner)
 
 
 def save_model(model: nn.Module, folder: str | Path, dtype: torch.dtype | None = None) -> None:

@@ -19,15 +19,22 @@ Config = TypeVar("Config")
 
 
 def save_weights(
-    folder: str | Path, state: dict[str, Tensor], config: dict[str, Any], dtype: torch.dtype | None = None
+    folder: str | Path,
+    state: dict[str, Tensor],
+    config: dict[str, Any],
+    dtype: torch.dtype | None = None,
+    max_shard: str | None = None,
 ) -> None:
-    """Write config.json and model*.safetensors into `folder` (made if needed), floating tensors as `dtype` if given."""
+    """Write config.json and model*.safetensors into `folder` (made if needed), floating tensors as `dtype` if given.
+
+    max_shard: size of a file, e.g. "2GB"; what ordinary git can carry unless given.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     kept = {
         k: v.detach().cpu().to(dtype) if dtype and v.is_floating_point() else v.detach().cpu() for k, v in state.items()
     }
-    save_torch_state_dict(kept, folder, max_shard_size=MAX_SHARD)
+    save_torch_state_dict(kept, folder, max_shard_size=max_shard or MAX_SHARD)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
@@ -63,7 +70,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
         with safe_open(path, framework="pt") as file:
             return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path} is not a usable weights file: {_what_it_is(path)}; download it again") from error
+        raise ValueError(f"{path} is not a usable weights file: {what_it_is(path)}; download it again") from error
 
 
 def _read_object(path: Path) -> dict[str, Any]:
@@ -101,14 +108,22 @@ def config_from_dict(kind: type[Config], values: dict[str, Any], source: str | P
         raise ValueError(f"{source}: {error}") from error
 
 
-def load_into(model: nn.Module, state: dict[str, Tensor], source: str | Path, tied: Iterable[str] = ()) -> None:
+def load_into(
+    model: nn.Module,
+    state: dict[str, Tensor],
+    source: str | Path,
+    tied: Iterable[str] = (),
+    assign: bool = False,
+) -> None:
     """Load a state dict completely or not at all.
 
-    tied: keys that share one tensor, of which one is enough. Raises ValueError with the first missing and
-    unexpected key, the counts and the first wrong shape; the model is unchanged then.
+    tied: keys that share one tensor, of which one is enough; assign: the model takes the tensors as they are, with
+    their dtype and memory, instead of copying them into its own (which may then be on the meta device). Raises
+    ValueError with the first missing and unexpected key, the counts and the first wrong shape; the model is unchanged
+    then.
     """
     own = model.state_dict()
-    names = set(tied)
+    names = set(tied) & set(own)
     excused = names if names & set(state) else set()
     missing = [key for key in own if key not in state and key not in excused]
     unexpected = [key for key in state if key not in own]
@@ -123,7 +138,19 @@ def load_into(model: nn.Module, state: dict[str, Tensor], source: str | Path, ti
             f"{source}: {len(wrong)} tensors have another shape (first: {key} is {tuple(state[key].shape)}, "
             f"should be {tuple(own[key].shape)})"
         )
-    model.load_state_dict(state, strict=False)
+    stored = [key for key in sorted(names) if key in state]
+    if any(not _same_tensor(state[key], state[stored[0]]) for key in stored[1:]):
+        raise ValueError(f"{source}: {' and '.join(stored)} differ, but the model has one tensor for both")
+    model.load_state_dict(state, strict=False, assign=assign)
+    if assign and stored:
+        shared = model.get_parameter(stored[0])
+        for key in names - {stored[0]}:
+            owner, _, name = key.rpartition(".")
+            setattr(model.get_submodule(owner), name, shared)
+
+
+def _same_tensor(a: Tensor, b: Tensor) -> bool:
+    return a.data_ptr() == b.data_ptr() or torch.equal(a, b)
 
 
 def config_dict(config: Any) -> dict[str, Any]:

@@ -127,10 +127,21 @@ def write_token_shards(
     return manifest
 
 
+def read_manifest(folder: str | Path) -> dict:
+    """manifest.json of token shards. Raises ValueError when it is missing or not JSON."""
+    path = Path(folder) / "manifest.json"
+    if not path.is_file():
+        raise ValueError(f"no token shards at {str(folder)!r}: manifest.json is missing")
+    try:
+        return json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from error
+
+
 def read_token_rows(folder: str | Path, split: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Shards of a split, opened without reading them: codes uint16 (n, N) and labels int32 (n, 1)."""
     folder = Path(folder)
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = read_manifest(folder)
     if split not in manifest["splits"]:
         raise ValueError(f"split must be one of {sorted(manifest['splits'])}, got {split!r}")
     for shard in manifest["splits"][split]:

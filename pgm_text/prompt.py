@@ -53,7 +53,7 @@ def lay_out(
     """
     if prompt is not None and not isinstance(prompt, str):
         raise ValueError(f"prompt must be a string or None, got {prompt!r}")
-    blank_tokens = whole_number("blank_tokens", blank_tokens, 1, length)
+    blank_tokens = whole_number("blank_tokens", blank_tokens, 1)
     if extend is None:
         extend = not has_blanks(prompt)
     ids: list[int] = []

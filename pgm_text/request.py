@@ -14,7 +14,7 @@ from pgm.arguments import MAX_SEED, one_of, real_number, share, whole_number
 from pgm.sampling import SamplingConfig
 from pgm_text.latents import draw_latents, given_latents
 from pgm_text.model_info import TextModelInfo
-from pgm_text.prompt import BLANK_TOKENS, Layout, has_blanks, lay_out
+from pgm_text.prompt import BLANK_TOKENS, Layout, lay_out
 from pgm_text.tokenizer import Tokenizer
 
 DEFAULT_STEPS = 32
@@ -84,7 +84,7 @@ def make_request(
         raise ValueError(f"extend must be True, False or None, got {extend!r}")
     sampling = _sampling(settings, info)
     layout = lay_out(
-        prompt, tokenizer, cells, blank_tokens=_blank_tokens(settings, prompt, cells), extend=extend
+        prompt, tokenizer, cells, blank_tokens=settings.get("blank_tokens", BLANK_TOKENS), extend=extend
     )
     seeds = tuple(range(first, first + count))
     latents = None
@@ -111,8 +111,3 @@ def _sampling(settings: dict[str, Any], info: TextModelInfo) -> SamplingConfig:
         top_k=None if top_k is None else whole_number("top_k", top_k, 1),
         top_p=None if top_p is None else share("top_p", top_p),
     )
-
-
-def _blank_tokens(settings: dict[str, Any], prompt: str | None, cells: int) -> int:
-    default = settings.get("blank_tokens", BLANK_TOKENS)
-    return default if isinstance(prompt, str) and has_blanks(prompt) else min(BLANK_TOKENS, cells)

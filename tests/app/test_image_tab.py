@@ -1,9 +1,20 @@
 """The functions behind the image tab, called without a browser."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.downloads import save
-from app.image_form import RESTORE_ERROR, defaults, form_values, preset_values, restore, reuse, settings_of
+from app.image_form import (
+    RESTORE_ERROR,
+    class_choices,
+    defaults,
+    form_values,
+    preset_values,
+    restore,
+    reuse,
+    settings_of,
+)
 from app.image_tab import run
 from app.limits import Limits
 from app.models import Models
@@ -114,3 +125,13 @@ def test_the_form_starts_with_the_models_recommendation(pipeline):
 def test_a_preset_sets_what_it_names_and_leaves_the_rest_as_recommended(pipeline):
     assert preset_values(pipeline.info, "Draft") == ("halton", 6, 0.0, 1.0)
     assert preset_values(pipeline.info, "Best") == ("confidence", 32, 3.0, 1.0)
+
+
+def test_a_class_is_found_by_other_words_that_lead_to_it(pipeline):
+    info = replace(pipeline.info, words={"owl": ("night bird", "Fox"), "cat": ("kitten", "night bird")})
+    choices = class_choices(info)
+    assert choices[0] == ("Anything", "") and ("owl", "owl") in choices
+    assert [c for c in choices if ":" in c[0]] == [
+        ("kitten: cat", "cat"),
+        ("night bird: cat", "cat"),  # every word once
+    ]

@@ -1,4 +1,4 @@
-"""Text PGM and MDLM against the reference implementation's outputs: both modes, every query mode, the nucleus filter."""
+"""Text PGM and MDLM against the reference implementation's outputs: both modes, every query mode, nucleus."""
 
 import pytest
 import torch

@@ -1,0 +1,142 @@
+"""`python -m pgm_text train`: train PGM, MDLM, complementary MDLM, RMDM or the scorer on a prepared corpus.
+
+Also under `accelerate launch -m pgm_text train ...`, from one CPU to many nodes of GPUs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pgm.models import ARCHITECTURES, build, load_model
+from pgm.predictors import evaluating
+from pgm.training import Batch, Trainer, TrainingConfig
+from pgm.weights import load_into
+from pgm_text import scorer
+from pgm_text.algorithms import ALGORITHMS
+from pgm_text.export import info_of
+from pgm_text.latent_files import read_latents
+from pgm_text.packing import read_manifest
+from pgm_text.pipeline import TextPipeline
+from pgm_text.recipes import RECIPES, TextRecipe, find_recipe
+from pgm_text.text_batches import TextBatches
+from pgm_text.tokenizer import Tokenizer
+
+HELD_OUT_ROWS = 256
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command; every field of `TrainingConfig` overrides the recipe's."""
+    parser.add_argument(
+        "--recipe", default="dictionary-pgm", help=f"one of {', '.join(RECIPES)} (default: %(default)s)"
+    )
+    parser.add_argument("--data", required=True, type=Path, help="corpus folder, made by `prepare`")
+    parser.add_argument("--out", required=True, type=Path, help="folder of the run; goes on if it holds a checkpoint")
+    parser.add_argument("--latents", type=Path, help="folder of `fit-representation` (RMDM)")
+    parser.add_argument("--start-from", type=Path, help="weights to start from, with a fresh optimiser")
+    parser.add_argument("--sizes", default="", help="sizes that differ from the recipe's, e.g. layers=4,dropout=0.1")
+    parser.add_argument("--until", type=int, help="stop at this step although the schedule goes on")
+    parser.add_argument("--threads", type=int, help="CPU threads")
+    group = parser.add_argument_group("training (defaults come from the recipe)")
+    for field in fields(TrainingConfig):
+        if field.name == "betas":
+            group.add_argument("--betas", type=float, nargs=2)
+        elif field.name == "compile":
+            group.add_argument("--compile", action=argparse.BooleanOptionalAction, default=None)
+        else:
+            kind = type(getattr(TrainingConfig(), field.name))
+            group.add_argument(f"--{field.name.replace('_', '-')}", type=kind)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train; returns 0 when finished, 3 when stopped by SIGTERM with everything saved."""
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    recipe = find_recipe(args.recipe)
+    overrides = {f.name: getattr(args, f.name) for f in fields(TrainingConfig) if getattr(args, f.name) is not None}
+    if "betas" in overrides:
+        overrides["betas"] = tuple(overrides["betas"])
+    training = replace(recipe.training, **overrides)
+    recipe = replace(recipe, sizes={**recipe.sizes, **_sizes(args.sizes)})
+    tokens = args.data / "tokens"
+    manifest = read_manifest(tokens)
+    latents = _latents(recipe, args.latents)
+    torch.manual_seed(training.seed)
+    model = build(recipe.model_config(manifest, latents["train"].shape[1] if latents else 0))
+    if args.start_from and not (args.out / "checkpoint.pt").exists():
+        load_into(model, load_model(args.start_from).state_dict(), args.start_from)
+        print(f"started from {args.start_from} with a fresh optimiser")
+    train = TextBatches(
+        tokens, training.batch_size, training.seed, "train", latents.get("train"), recipe.latent_dropout,
+        recipe.smoothing,
+    )  # fmt: skip
+    held_out = TextBatches(
+        tokens, HELD_OUT_ROWS, 1, "heldout", latents.get("heldout"), latent_dropout=0, smoothing=recipe.smoothing
+    )
+    loss = scorer.loss if recipe.algorithm == "scorer" else ALGORITHMS[recipe.algorithm].loss
+    tokenizer = Tokenizer.load(args.data)
+
+    def report(averaged: nn.Module, folder: Path, step: int) -> dict[str, float]:
+        if recipe.algorithm != "scorer":
+            _write_samples(averaged, tokenizer, manifest, folder / "samples" / f"{step:07d}.txt")
+        return {"held_out_loss": mean_loss(averaged, held_out(0), loss)}
+
+    trainer = Trainer(model, loss, train, training, args.out, report)
+    (args.out / "recipe.json").write_text(
+        json.dumps({"recipe": args.recipe, "algorithm": recipe.algorithm, "smoothing": recipe.smoothing}) + "\n"
+    )
+    parameters = sum(p.numel() for p in model.parameters())
+    print(f"{args.recipe}: {parameters:,} parameters, {len(train.rows):,} training rows, from step {trainer.step}")
+    began, before = trainer.seconds, trainer.step
+    finished = trainer.run(args.until)
+    if trainer.step > before and trainer.seconds > began:
+        seen = (trainer.step - before) * training.batch_size * training.accumulation * (manifest["grid"][1] - 1)
+        print(f"{seen / (trainer.seconds - began):,.0f} tokens per second in this run, start-up included")
+    return 0 if finished else 3
+
+
+def mean_loss(model: nn.Module, batch: Batch, loss: Callable[[nn.Module, Batch], Tensor], size: int = 32) -> float:
+    """Loss on fixed rows, times and masks."""
+    device = next(model.parameters()).device
+    parts = range(0, len(batch["tokens"]), size)
+    with evaluating(model):
+        losses = [loss(model, {k: v[i : i + size].to(device) for k, v in batch.items()}).item() for i in parts]
+    return sum(losses) / len(losses)
+
+
+def _write_samples(model: nn.Module, tokenizer: Tokenizer, manifest: dict[str, Any], path: Path) -> None:
+    training = model.training
+    pipeline = TextPipeline(model, tokenizer, info_of(model, manifest, "run", "a training run"))
+    texts = pipeline.generate(num_texts=8, steps=32, seed=0)
+    model.train(training)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+
+
+def _latents(recipe: TextRecipe, folder: Path | None) -> dict[str, Tensor]:
+    if recipe.algorithm != "rmdm":
+        if folder is not None:
+            raise ValueError(f"--latents is for RMDM; {recipe.algorithm} has no latent")
+        return {}
+    if folder is None:
+        raise ValueError("RMDM needs latents: run `fit-representation` and give its folder with --latents")
+    return {split: read_latents(folder, split) for split in ("train", "heldout")}
+
+
+def _sizes(text: str) -> dict[str, int | float | str]:
+    """Parse "name=value,name=value". Raises ValueError for a name that no architecture has."""
+    known = {f.name for kind, _ in ARCHITECTURES.values() for f in fields(kind)}
+    sizes: dict[str, int | float | str] = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        if name not in known or not value:
+            raise ValueError(f"sizes must be like layers=4,dropout=0.1, got {part!r}")
+        sizes[name] = float(value) if "." in value else int(value) if value.isdigit() else value
+    return sizes
