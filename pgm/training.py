@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from pgm.models import save_model
+from pgm.optimizers import OptimizerName, build_optimizers
 
 Batch = dict[str, Tensor]
 
@@ -33,6 +34,7 @@ class TrainingConfig:
     steps: int = 1_000_000
     batch_size: int = 256  # per process and forward pass
     accumulation: int = 1  # forward passes per optimiser step
+    optimizer: OptimizerName = "adamw"
     lr: float = 1e-4
     warmup_steps: int = 2500
     decay_share: float = 0.1  # last share of the steps in which lr falls along a cosine ...
@@ -91,12 +93,10 @@ class Trainer:
         self.accelerator = Accelerator(
             mixed_precision=config.precision, gradient_accumulation_steps=config.accumulation
         )
-        optimizer = torch.optim.AdamW(
-            model.parameters(), lr=config.lr, betas=config.betas, weight_decay=config.weight_decay, fused=True
-        )
+        optimizers = build_optimizers(model, config.optimizer, config.lr, config.betas, config.weight_decay)
         self.model = model.to(self.accelerator.device)
         run = torch.compile(model) if config.compile else model
-        self.wrapped, self.optimizer = self.accelerator.prepare(run, optimizer)
+        self.wrapped, *self.optimizers = self.accelerator.prepare(run, *optimizers)
         self.ema = None
         if config.ema_decay:
             self.ema = EMAModel(model.parameters(), decay=config.ema_decay, foreach=True)
@@ -114,8 +114,10 @@ class Trainer:
         config, total = self.config, 0.0
         # Dropout and label noise of a step depend on its number only, so that resuming changes nothing.
         set_seed((config.seed * 1_000_003 + self.step) % 2**31, device_specific=True)  # numpy takes 32 bits
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(config, self.step + 1)
+        rate = learning_rate(config, self.step + 1)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
         self.model.train()
         for part in range(config.accumulation):
             index = self.step * config.accumulation + part
@@ -130,10 +132,12 @@ class Trainer:
         norm = self.accelerator.clip_grad_norm_(self.model.parameters(), config.clip)
         finite = bool(torch.isfinite(norm))
         if finite:
-            self.optimizer.step()
+            for optimizer in self.optimizers:
+                optimizer.step()
             if self.ema:
                 self.ema.step(self.model.parameters())
-        self.optimizer.zero_grad()
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
         self.step += 1
         if not finite:
             self._count_bad_batch()
@@ -166,7 +170,7 @@ class Trainer:
                 if self.step % self.config.log_every == 0 and self.losses:
                     mean = sum(self.losses) / len(self.losses)
                     bar.set_postfix(loss=f"{mean:.3f}")
-                    self.log({"loss": mean, "lr": self.optimizer.param_groups[0]["lr"], "skipped": self.skipped})
+                    self.log({"loss": mean, "lr": learning_rate(self.config, self.step), "skipped": self.skipped})
                     self.losses = []
                 if time.monotonic() - saved > 60 * self.config.save_minutes:
                     self.save_checkpoint()
@@ -190,7 +194,7 @@ class Trainer:
             state = {
                 "model_config": asdict(self.model.config),
                 "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
+                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
                 "ema": self.ema.state_dict() if self.ema else None,
                 "step": self.step,
                 "seconds": self.seconds,
@@ -212,7 +216,8 @@ class Trainer:
         if state["model_config"] != asdict(self.model.config):
             raise ValueError(f"{path} was made with another model config: {state['model_config']}")
         self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        for optimizer, values in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(values)
         if self.ema and state["ema"]:
             self.ema.load_state_dict(state["ema"])
             self.ema.to(self.accelerator.device)

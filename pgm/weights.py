@@ -83,7 +83,8 @@ def _read_object(path: Path) -> dict[str, Any]:
     return values
 
 
-def _what_it_is(path: Path) -> str:
+def what_it_is(path: Path) -> str:
+    """In a few words, what a file that cannot be read as weights is."""
     head = path.open("rb").read(64)
     if not head:
         return "it is empty"

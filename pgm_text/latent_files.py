@@ -1,4 +1,4 @@
-"""z_0 of every row of a corpus on disk: latents-<split>.npy float16 (rows, K), beside the representation that made it."""
+"""z_0 of every row of a corpus on disk: latents-<split>.npy float16 (rows, K), beside their representation."""
 
 from __future__ import annotations
 

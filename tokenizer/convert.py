@@ -1,26 +1,21 @@
 """Public VQ checkpoints -> our VQGAN: LlamaGen VQ-8/VQ-16 (arXiv 2406.06525) and taming-transformers f16.
 
-Only tensors are read (weights_only); a file that needs anything else is refused with the name of what it asks for.
+Files are read by `pgm.foreign_weights`: tensors only, without running anything that a file brings along.
 """
 
-import pickle
-import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
-from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
+from pgm.foreign_weights import read_state_dict, strip_prefixes, submodule
 from pgm.weights import load_into
 from tokenizer.config import TokenizerConfig
 from tokenizer.vqgan import VQGAN
 
-PREFIXES = re.compile(r"^(?:module\.|_orig_mod\.|first_stage_model\.)+")
-CONTAINERS = ("model", "state_dict", "ema")  # where public files keep the weights, in order of preference
 DROPPED = ("loss.", "quantize.codebook_used", "ema.", "model_ema.")  # training-only entries
 NORM_GROUPS = 32  # both families; not visible in the shapes
 LEAVES = {
@@ -33,59 +28,20 @@ LEAVES = {
 }
 
 
-class _Inert:
-    """Stands in for a Lightning class that old files use as a dictionary key; it does nothing."""
-
-
-INERT_NAMES = (
-    "pytorch_lightning.callbacks.model_checkpoint.ModelCheckpoint",
-    "pytorch_lightning.callbacks.early_stopping.EarlyStopping",
-)
-
-
 def read_checkpoint(path: str | Path) -> dict[str, Tensor]:
     """State dict of a .pt, .ckpt, .pth or .safetensors file, prefixes removed and training-only entries dropped.
 
     Raises ValueError when the file is missing, damaged, needs unsafe classes or holds no tensors.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"checkpoint {str(path)!r} does not exist")
-    if path.suffix == ".safetensors":
-        try:
-            return clean(load_file(path))
-        except (SafetensorError, OSError) as error:
-            raise ValueError(f"{path.name} is not a usable safetensors file: {error}") from error
-    try:
-        with safe_globals([(_Inert, name) for name in INERT_NAMES]):
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise ValueError(_refusal(path)) from error
-    except (RuntimeError, EOFError, OSError) as error:
-        raise ValueError(f"{path.name} is truncated or not a torch file: {error}") from error
-    for name in CONTAINERS:
-        if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
-            content = content[name]
-            break
-    if not isinstance(content, Mapping) or not any(isinstance(v, Tensor) for v in content.values()):
-        raise ValueError(f"{path.name} holds no state dict (looked for {', '.join(CONTAINERS)} and a bare one)")
-    return clean({key: value for key, value in content.items() if isinstance(value, Tensor)})
-
-
-def _refusal(path: Path) -> str:
-    try:
-        names = set(get_unsafe_globals_in_checkpoint(path)) - set(INERT_NAMES)
-    except (ValueError, RuntimeError, pickle.UnpicklingError):  # the old file format cannot be listed
-        names = set()
-    if names:
-        return f"{path.name} is refused: it needs {', '.join(sorted(names))}, which reading tensors does not"
-    return f"{path.name} is not a torch file, or holds more than tensors"
+    return clean(read_state_dict(path))
 
 
 def clean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Without wrapper prefixes and training-only entries."""
-    stripped = {PREFIXES.sub("", key): value for key, value in state.items()}
-    return {key: value for key, value in stripped.items() if not key.startswith(DROPPED)}
+    """Without wrapper prefixes and training-only entries; out of a larger model, its first stage only, with a warning."""
+    part, others = submodule(strip_prefixes(state), ("first_stage_model.",))
+    if others:
+        warnings.warn(f"{others} tensors outside first_stage_model. are ignored", stacklevel=2)
+    return {key: value for key, value in part.items() if not key.startswith(DROPPED)}
 
 
 def family(state: Mapping[str, Tensor]) -> str:
@@ -190,8 +146,9 @@ def convert(state: Mapping[str, Tensor], image_size: int = 256) -> VQGAN:
     Raises ValueError naming how many keys are missing or unexpected, and the first of each.
     """
     state = clean(state)
-    model = VQGAN(infer_config(state, image_size))
-    load_into(model, convert_state(state), "the converted checkpoint")
+    with torch.device("meta"):
+        model = VQGAN(infer_config(state, image_size))
+    load_into(model, convert_state(state), "the converted checkpoint", assign=True)
     return model.eval()
 
 

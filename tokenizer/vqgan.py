@@ -155,8 +155,9 @@ class VQGAN(nn.Module):
 
         Raises ValueError when files are missing or damaged, or hold another kind of model.
         """
-        model = cls(TokenizerConfig.from_dict(read_config(folder)))
-        load_into(model, read_weights(folder), folder)
+        with torch.device("meta"):  # nothing is drawn at random only to be overwritten
+            model = cls(TokenizerConfig.from_dict(read_config(folder)))
+        load_into(model, read_weights(folder), folder, assign=True)
         return model.to(device, dtype).eval()
 
     def codes_hash(self) -> str:
