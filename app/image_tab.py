@@ -79,7 +79,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
     counts = [count for count in (1, 2, 4, 8, 16) if count <= limits.max_images]
     presets = list(info.presets)
 
-    with gr.Row(elem_id="image-studio"):
+    with gr.Row(elem_id="image-studio", elem_classes="studio"):
         with gr.Column(elem_id="image-rail", elem_classes="rail"):
             class_id = gr.Dropdown(
                 class_choices(info),
@@ -103,7 +103,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
                 elem_id="image-count",
                 elem_classes="segments",
             )
-            with gr.Column(elem_id="image-act"):
+            with gr.Column(elem_id="image-act", elem_classes="act"):
                 generate = gr.Button("Generate", variant="primary", size="lg", elem_id="image-generate")
                 stop = gr.Button("Stop", size="lg", elem_id="image-stop")
                 gr.HTML(
@@ -111,7 +111,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
                     js_on_load=None,
                     apply_default_css=False,
                 )
-                queue = gr.HTML("", elem_id="image-queue", js_on_load=None)
+                queue = gr.HTML("", elem_id="image-queue", elem_classes="queue", js_on_load=None)
             with gr.Column(elem_classes="folds"):
                 with gr.Accordion("How", open=False, elem_classes="fold"):
                     preset = gr.Radio(
@@ -201,7 +201,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
                         size="sm",
                         elem_id="image-restore",
                     )
-        with gr.Column(elem_id="image-stage"):
+        with gr.Column(elem_id="image-stage", elem_classes="stage"):
             size = (info.image_size, info.image_size)
             stage = viewer("image", info.grid, size, first.steps, EMPTY)
             post = mailbox()

@@ -15,6 +15,7 @@ COMMANDS = {
     "export": ("pgm_image.export", "turn a training run into a model folder"),
     "evaluate": ("pgm_image.evaluation.command", "measure a model: KID, FID, class and style accuracy, copying"),
     "sweep": ("pgm_image.evaluation.command", "measure a model over settings and name the best"),
+    "card": ("pgm_image.model_card", "write the README of a model folder from its evaluation"),
     "benchmark": ("pgm_image.benchmark", "time a model on this machine"),
 }
 

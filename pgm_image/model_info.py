@@ -27,6 +27,9 @@ class ModelInfo:
     licence: str = ""
     credits: tuple[dict[str, str], ...] = ()  # artwork: style, artwork, licence, source
     words: dict[str, tuple[str, ...]] = field(default_factory=dict)  # class name -> more words to search it by
+    source: str = ""  # of a published model: repository and file that it comes from
+    fid: float | None = None  # as its authors published it
+    published: dict[str, Any] = field(default_factory=dict)  # settings to add for sampling as the authors' code does
 
     @property
     def length(self) -> int:

@@ -58,6 +58,7 @@ def make_request(
     roll: bool | None = None,
     confidence_temperature: Any = None,
     resample_known: bool | None = None,
+    temperature_warmup: Any = None,
     visible_length: VisibleLength = "full",
 ) -> Request:
     """Check every argument of `generate` against a model; None takes the model's recommended setting.
@@ -82,6 +83,7 @@ def make_request(
         "roll": roll,
         "confidence_temperature": confidence_temperature,
         "resample_known": resample_known,
+        "temperature_warmup": temperature_warmup,
     }
     settings.update({key: value for key, value in asked.items() if value is not None})
     first = whole_number("seed", seed, 0, MAX_SEED - total)
@@ -108,6 +110,7 @@ def _sampling(settings: dict[str, Any], info: ModelInfo) -> SamplingConfig:
             "guidance_schedule", settings.get("guidance_schedule", "linear"), guidance_schedule_names()
         ),
         temperature=real_number("temperature", settings.get("temperature", 1.0)),
+        temperature_warmup=whole_number("temperature_warmup", settings.get("temperature_warmup", 0), 0),
         top_k=None if top_k is None else whole_number("top_k", top_k, 1),
         top_p=None if top_p is None else share("top_p", top_p),
         roll=bool(settings.get("roll", False)),

@@ -1,0 +1,64 @@
+"""A model card repeats what was measured, and a curve shows what was logged."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from pgm_image.__main__ import main
+from pgm_image.learning_curve import draw_curves, read_metric
+from pgm_image.pipeline import PGMPipeline
+
+DISTANCES = {"kid": 81.25, "kid_std": 1.5, "fid": 140.2, "n": 200, "fid_note": "small"}
+ACCURACY = {"top1": 0.25, "top5": 0.5, "top1_class_mean": 0.2, "n": 200}
+REPORT = {
+    "protocol": {
+        "settings": {"steps": 16, "sampler": "halton", "top_k": None},
+        "samples": 200,
+        "reference": "200 drawings",
+        "distance_features": "lite0",
+        "recognition_features": "MobileNetV2",
+    },
+    "distances": DISTANCES,
+    "ceiling": {**DISTANCES, "kid": 2.5, "fid": None},
+    "probe": {
+        "class_generated": ACCURACY,
+        "class_heldout": {**ACCURACY, "top1": 0.56},
+        "style_generated": ACCURACY,
+        "style_heldout": ACCURACY,
+    },
+    "nearest": [{"space": "pixels", "share_below_1": 0.03}],
+}
+TOKENIZER = {"psnr": 24.5, "l1": 6.1, "usage": 0.99, "perplexity": 700.0, "distances": DISTANCES}
+
+
+def test_the_card_holds_the_measured_numbers(pipeline: PGMPipeline, tmp_path):
+    model, run = tmp_path / "model", tmp_path / "run"
+    pipeline.save_pretrained(model)
+    run.mkdir()
+    lines = [{"step": 10, "loss": 6.0}, {"step": 20, "loss": 5.0}, {"step": 20, "held_out_loss": 5.5}]
+    (run / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    for name, content in (("report", REPORT), ("vq", TOKENIZER)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    (tmp_path / "training.md").write_text("Two cores, 95 minutes.")
+    arguments = ["--report", str(tmp_path / "report.json"), "--tokenizer-report", str(tmp_path / "vq.json")]
+    arguments += ["--run", str(run), "--training", str(tmp_path / "training.md")]
+    assert main(["card", "--model", str(model), *arguments]) == 0
+    card = (model / "README.md").read_text()
+    for expected in ("81.2 ± 1.5", "2.5 ± 1.5", "25.0%", "56.0%", "3.0%", "24.50 dB", "95 minutes", "steps 16", "tiny"):
+        assert expected in card
+    assert "top_k" not in card
+    assert json.loads((model / "evaluation.json").read_text())["model"] == REPORT
+    ElementTree.parse(model / "curve.svg")
+
+
+def test_a_curve_is_read_in_order_of_steps_and_lower_is_drawn_lower(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 20, "loss": 1.0}\n{"step": 10, "loss": 3.0}\n{"step": 10, "lr": 1.0}\n')
+    curve = read_metric(path, "loss")
+    assert curve == [(10, 3.0), (20, 1.0)]
+    points = draw_curves({"loss": curve}, "steps", "nats").split('points="')[1].split('"')[0].split()
+    (x1, y1), (x2, y2) = (map(float, point.split(",")) for point in points)
+    assert x2 > x1 and y2 > y1  # SVG counts downwards
+    with pytest.raises(ValueError, match="nothing to draw"):
+        draw_curves({"loss": []}, "steps", "nats")
