@@ -2,7 +2,11 @@
 
 import io
 import re
+import shutil
+import subprocess
+import tempfile
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,14 +21,20 @@ ACCENT = (85, 70, 232)
 SMALLEST_FRAME = 384  # pixels; smaller pictures are enlarged by a whole factor
 REVEAL_SECONDS = 4.0
 HOLD_SECONDS = 1.5  # of the last frame
-MEDIA_TYPES = {"png": "image/png", "webp": "image/webp", "gif": "image/gif", "zip": "application/zip"}
+MEDIA_TYPES = {
+    "png": "image/png",
+    "zip": "application/zip",
+    "webp": "image/webp",
+    "gif": "image/gif",
+    "mp4": "video/mp4",
+}
 
 
 def save(value: dict[str, Any], kind: str, picture: int, step: int) -> tuple[str, str, bytes]:
     """File name, media type and content for one picture of a reveal.
 
-    kind: "png" (the picture at `step`), "zip" (all pictures at that step), "webp" or "gif" (the reveal). Raises
-    ValueError when there is no such thing.
+    kind: "png" (the picture at `step`), "zip" (all pictures at that step), "webp", "gif" or, where an ffmpeg program
+    exists, "mp4" (the reveal). Raises ValueError when there is no such thing.
     """
     if kind not in MEDIA_TYPES:
         raise ValueError(f"a download is one of {', '.join(MEDIA_TYPES)}, not {kind!r}")
@@ -36,7 +46,8 @@ def save(value: dict[str, Any], kind: str, picture: int, step: int) -> tuple[str
     name = file_name(Settings(**value["settings"]).of_picture(picture))
     if kind == "zip":
         return f"{name}-all.zip", MEDIA_TYPES[kind], archive(value, step)
-    return f"{name}-reveal.{kind}", MEDIA_TYPES[kind], animation(frames(value, picture), kind)
+    moving = movie if kind == "mp4" else animation
+    return f"{name}-reveal.{kind}", MEDIA_TYPES[kind], moving(frames(value, picture), kind)
 
 
 def one_png(value: dict[str, Any], picture: int, step: int) -> tuple[str, bytes]:
@@ -92,11 +103,41 @@ def frames(value: dict[str, Any], picture: int) -> list[Image.Image]:
     return result
 
 
+def pace_of(count: int) -> int:
+    """Milliseconds per frame, so that `count` of them take about four seconds."""
+    return round(1000 * min(max(REVEAL_SECONDS / count, 0.04), 0.25))
+
+
 def animation(pictures: list[Image.Image], kind: str) -> bytes:
     """Endless animated WebP or GIF of about four seconds that rests on the last picture."""
-    pace = round(1000 * min(max(REVEAL_SECONDS / len(pictures), 0.04), 0.25))
+    pace = pace_of(len(pictures))
     durations = [pace] * (len(pictures) - 1) + [pace + round(1000 * HOLD_SECONDS)]
     buffer = io.BytesIO()
     exact = {"lossless": True, "quality": 20, "method": 0} if kind == "webp" else {"disposal": 1}
     pictures[0].save(buffer, kind, save_all=True, append_images=pictures[1:], duration=durations, loop=0, **exact)
     return buffer.getvalue()
+
+
+def has_movies() -> bool:
+    """Whether this machine has an ffmpeg program."""
+    return shutil.which("ffmpeg") is not None
+
+
+def movie(pictures: list[Image.Image], kind: str = "mp4") -> bytes:
+    """The same reveal as an H.264 film that any phone plays. Raises ValueError where it cannot be made."""
+    program = shutil.which("ffmpeg")
+    if program is None:
+        raise ValueError("MP4 needs an ffmpeg program on the server; take WebP or GIF")
+    pace = pace_of(len(pictures))
+    width, height = (side - side % 2 for side in pictures[0].size)  # yuv420p halves the sides of its colour planes
+    still = pictures[-1:] * round(1000 * HOLD_SECONDS / pace)
+    raw = b"".join(picture.crop((0, 0, width, height)).tobytes() for picture in [*pictures, *still])
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / f"reveal.{kind}"
+        source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"1000/{pace}", "-i", "-"]
+        format_ = ["-pix_fmt", "yuv420p", "-crf", "16", "-movflags", "+faststart"]
+        command = [program, "-hide_banner", "-loglevel", "error", "-y", *source, *format_, str(target)]
+        done = subprocess.run(command, input=raw, capture_output=True, timeout=60)
+        if done.returncode or not target.exists():
+            raise ValueError("ffmpeg could not make an MP4 of this reveal; take WebP or GIF")
+        return target.read_bytes()

@@ -75,14 +75,30 @@ def restore(models: Models, limits: Limits, content: bytes | None) -> list[Any]:
     """Form values, seed included, from a PNG that was saved here; ValueError when it holds none that work here."""
     try:
         found = read_settings(io.BytesIO(content or b""))
-        settings = Settings(**{key: found[key] for key in Settings.__dataclass_fields__ if key in found})
     except (ValueError, TypeError, OSError) as fault:
         raise ValueError(RESTORE_ERROR) from fault
-    settings = checked(settings, limits)
-    info = models.info(settings.model)
+    return bring(models, limits, found)
+
+
+def bring(models: Models, limits: Limits, found: Mapping[str, Any]) -> list[Any]:
+    """Form values, seed included, from settings that came with a PNG, a link or the history."""
+    return [*form_values(brought(models, limits, found))[:-1], False]
+
+
+def brought(models: Models, limits: Limits, found: Mapping[str, Any]) -> Settings:
+    """Checked settings of whatever was brought: unknown names are passed over, missing ones are as the model's card
+    recommends, no class means any. Raises ValueError when they do not work with a model that is here.
+    """
+    given = {key: found[key] for key in Settings.__dataclass_fields__ if found.get(key) not in (None, "")}
+    info = models.info(str(given.get("model", models.names()[0])))
+    base = replace(defaults(info), class_id=None)
+    settings = checked(
+        replace(base, **{**given, "model": info.name}),
+        replace(limits, max_steps=min(limits.max_steps, info.length)),
+    )
     if settings.class_id not in (None, *info.classes) or settings.style not in (None, *info.styles):
-        raise ValueError(f"The model {info.name} has no class and style called {settings.title()}.")
-    return [*form_values(settings)[:-1], False]
+        raise ValueError(f"The model {info.name} has no class and style called {settings.title()[:80]}.")
+    return settings
 
 
 def dressed(models: Models, limits: Limits, values: list[Any]) -> list[Any]:

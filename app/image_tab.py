@@ -4,12 +4,15 @@ import logging
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import gradio as gr
 
 from app.downloads import save
 from app.environment import on_gpu
+from app.faults import failure, sentence
+from app.history import build_history
 from app.image_form import (
     ANY,
     choices,
@@ -27,7 +30,7 @@ from app.limits import Limits
 from app.models import Models
 from app.reveal import reveal
 from app.settings import Settings, checked
-from app.viewer import mailbox, parcel, viewer
+from app.viewer import Record, mailbox, parcel, viewer
 from pgm.orders import order_names
 from pgm.schedules import schedule_names
 
@@ -37,6 +40,13 @@ NEW_SEEDS = 1_000_000  # seeds drawn here are short enough to read out
 WORKER = "device"  # all events that use the model share one queue
 GONE = "The server no longer keeps this run; generate it again from its seed."
 EMPTY = "Choose a class and press Generate. The picture appears code by code."
+
+
+class ImageTab(NamedTuple):
+    """What other tabs use of this one."""
+
+    session: gr.State  # the last value of the viewer, see `app.reveal`; None before the first run
+    history: Record  # its `.bring` event brings settings
 
 
 def run(
@@ -56,22 +66,7 @@ def run(
         yield {"run": secrets.token_hex(8), "error": failure(fault)}, gr.skip(), gr.skip()
 
 
-def sentence(fault: Exception) -> str:
-    """An error's message as a sentence."""
-    text = str(fault).strip() or type(fault).__name__
-    return text[0].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
-
-
-def failure(fault: Exception) -> str:
-    """What to tell a visitor when it was not the form's fault."""
-    if isinstance(fault, MemoryError) or "out of memory" in str(fault).lower():
-        return "The machine ran out of memory; try fewer pictures."
-    if isinstance(fault, OSError):
-        return sentence(fault)
-    return f"Generation failed ({type(fault).__name__}); the details are in the server's log."
-
-
-def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
+def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> ImageTab:
     """Lay out the tab inside the current Blocks and wire it. `model` is the choice in the page's head."""
     start = models.names()[0]
     info = models.info(start)
@@ -197,7 +192,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
                     upload = gr.UploadButton(
                         "Bring back settings from a PNG",
                         file_types=[".png"],
-                        type="binary",
+                        type="filepath",
                         size="sm",
                         elem_id="image-restore",
                     )
@@ -205,23 +200,24 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
             size = (info.image_size, info.image_size)
             stage = viewer("image", info.grid, size, first.steps, EMPTY)
             post = mailbox()
+            fields = [
+                model,
+                class_id,
+                style,
+                count,
+                sampler,
+                steps,
+                guidance,
+                temperature,
+                top_k,
+                schedule,
+                roll,
+                seed,
+                randomise,
+            ]
+            past = build_history(models, limits, fields)
 
     session = gr.State(None)
-    fields = [
-        model,
-        class_id,
-        style,
-        count,
-        sampler,
-        steps,
-        guidance,
-        temperature,
-        top_k,
-        schedule,
-        roll,
-        seed,
-        randomise,
-    ]
 
     def on_generate(*values: Any) -> Iterator[tuple]:
         yield from run(models, limits, *settings_of(*values))
@@ -237,9 +233,9 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
     def on_reuse(value: dict | None, event: gr.EventData) -> list[Any]:
         return dressed(models, limits, reuse(value, event.what, event.picture))
 
-    def on_restore(content: bytes | None) -> list[Any]:
+    def on_restore(path: str | None) -> list[Any]:
         try:
-            return dressed(models, limits, restore(models, limits, content))
+            return dressed(models, limits, restore(models, limits, taken(path)))
         except ValueError as fault:
             raise gr.Error(str(fault), duration=6, print_exception=False) from fault
 
@@ -271,3 +267,13 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> None:
     stage.reuse(on_reuse, session, fields, **quick)
     stage.save(on_save, session, post, **private, show_progress="hidden", concurrency_limit=4)
     upload.upload(on_restore, upload, fields, **private, show_progress="hidden")
+    return ImageTab(session, past)
+
+
+def taken(path: str | None) -> bytes:
+    """Content of an uploaded file, which is deleted at once; blank when there is none."""
+    if not path:
+        return b""
+    content = Path(path).read_bytes()
+    Path(path).unlink(missing_ok=True)
+    return content

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from PIL import Image
 from torch import Tensor
@@ -17,12 +17,24 @@ class ImagePipeline(Protocol):
     """What the page needs of `pgm_image.PGMPipeline`; tests bring a small stand-in."""
 
     info: ModelInfo
+    tokenizer: "Tokenizer"
 
     def request(self, class_id: object, **settings: object) -> Request: ...
 
     def steps(self, request: Request) -> Iterator[Step]: ...
 
     def decode(self, codes: Tensor) -> list[Image.Image]: ...
+
+
+class Tokenizer(Protocol):
+    """What the page needs of `tokenizer.VQGAN`."""
+
+    config: Any
+    quantizer: Any
+
+    def encode(self, images: Tensor) -> Tensor: ...
+
+    def decode_images(self, codes: Tensor) -> list[Image.Image]: ...
 
 
 class Models:
@@ -45,6 +57,16 @@ class Models:
         if name not in self._infos:
             raise ValueError(f"model must be one of {', '.join(self._infos)}, got {name!r}")
         return self._infos[name]
+
+    def twin(self, name: str) -> str | None:
+        """Name of a model of the other kind (partition, masked) that draws the same things with the same codes."""
+        one = self.info(name)
+        same = ("codebook_size", "grid", "image_size", "classes", "styles")
+        for other in self._infos.values():
+            kinds = {one.architecture, other.architecture}
+            if kinds == {"pgm", "maskgit"} and all(getattr(one, key) == getattr(other, key) for key in same):
+                return other.name
+        return None
 
     def pipeline(self, name: str) -> ImagePipeline:
         """The pipeline called `name`; ValueError when there is none. Loading happens once, others wait for it."""

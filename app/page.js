@@ -22,10 +22,25 @@ window.pgm ||= (() => {
     line.textContent = sentence || "";
   }
 
+  /* Copies an address that opens this page with the settings of `query`; the button says how it went. */
+  async function copyLink(query, button) {
+    const words = button.dataset.words ||= button.textContent;
+    const address = `${location.origin}${location.pathname}?${query}`;
+    try {
+      await navigator.clipboard.writeText(address);
+      button.textContent = "Link copied";
+    } catch {
+      button.textContent = "Copy blocked";
+    }
+    setTimeout(() => { button.textContent = words; }, 1500);
+  }
+
   return {
+    copyLink,
     register(channel, viewer) { viewers.set(channel, viewer); },
     notice,
     running: mark,
+    at: (channel) => viewers.get(channel)?.at?.() ?? null,  // { picture, step } on that tab's stage
     start(channel) {
       notice(channel, "");
       mark(channel, true);

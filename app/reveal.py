@@ -37,6 +37,7 @@ def reveal(pipeline: ImagePipeline, settings: Settings) -> Iterator[dict[str, An
         "pictures": [
             picture_settings(request, i, info.name, settings.class_id, settings.style) for i in range(len(request))
         ],
+        "links": [settings.of_picture(i).query() for i in range(settings.num_images)],
         "sampler": settings.sampler,
         "seeds": settings.seeds(),
         "grid": [rows, columns],

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from app.limits import Limits
 from pgm.orders import order_names
@@ -45,6 +46,11 @@ class Settings:
         """Settings that make picture `index` of this run alone."""
         return replace(self, num_images=1, seed=self.seed + index)
 
+    def query(self) -> str:
+        """URL query of one picture: opening the page with it brings these settings back. Leaves out what is not set."""
+        values = {name: value for name, value in asdict(self).items() if name != "num_images"}
+        return urlencode({name: value for name, value in values.items() if value is not None and value is not False})
+
     def title(self) -> str:
         """What is being made, in words."""
         named = [name for name in (self.class_id, self.style) if name is not None]
@@ -81,7 +87,7 @@ def checked(settings: Settings, limits: Limits) -> Settings:
         seed=_whole("Seed", settings.seed, 0, LARGEST_SEED - count),
         sampler=_one_of("Sampler", settings.sampler, order_names()),
         schedule=_one_of("Schedule", settings.schedule, schedule_names()),
-        roll=bool(settings.roll),
+        roll=_switch("Order roll", settings.roll),
     )
 
 
@@ -108,6 +114,14 @@ def _read(value: Any, convert: Callable[[Any], float]) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None
+
+
+def _switch(name: str, value: Any) -> bool:
+    known = {"true": True, "1": True, "false": False, "0": False, "": False, "none": False}
+    found = known.get(str(value).strip().lower())
+    if found is None:
+        raise ValueError(f"{name} must be true or false, not {_shown(value)}.")
+    return found
 
 
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:

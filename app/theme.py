@@ -6,6 +6,7 @@ from urllib.parse import quote
 import gradio as gr
 
 FOLDER = Path(__file__).parent
+STYLES = ("page.css", "viewer.css", "history.css", "compare.css", "tokens.css")
 SANS = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace")
 
@@ -123,7 +124,7 @@ def theme() -> gr.themes.Base:
 
 def head() -> str:
     """Markup for the page's <head>: the style sheet and the small script that joins buttons and viewers."""
-    css = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("page.css", "viewer.css"))
+    css = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in STYLES)
     script = (FOLDER / "page.js").read_text(encoding="utf-8")
     return (
         f'<link rel="icon" type="image/svg+xml" href="data:image/svg+xml,{quote(ICON)}">\n'

@@ -7,7 +7,7 @@
 function mountViewer(element, trigger, props, watch) {
   const root = element.querySelector(".viewer");
   const find = (selector) => root.querySelector(selector);
-  const canvas = find(".viewer-canvas"), ticks = find(".viewer-ticks"), strip = find(".viewer-strip");
+  const canvas = find(".viewer-canvas"), strip = find(".viewer-strip");
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
   const GLOW = 600, channel = props.channel;
 
@@ -16,7 +16,7 @@ function mountViewer(element, trigger, props, watch) {
   let born = [];         // born[picture][cell]: the step at which a cell came in, -1 while unknown
   let codes = [];        // codes[picture][cell]
   let shown = -1, picture = 0, view = "picture", lines = true;
-  let follow = true, refused = false, glowFrom = 0, frame = 0, player = 0;
+  let follow = true, refused = false, glowFrom = 0, frame = 0;
   let grid = props.grid || [16, 16], size = props.size || [64, 64];
 
   const colour = (name) => getComputedStyle(element).getPropertyValue(name).trim();
@@ -132,10 +132,11 @@ function mountViewer(element, trigger, props, watch) {
     find(".viewer-empty").textContent = run || root.dataset.state === "waiting" ? "" : props.empty || "";
     canvas.setAttribute("aria-label", step ? `${run.title}, step ${shown + 1} of ${run.total}` : "Empty grid of codes");
     find('[data-save="png"]').textContent = shown === last() || !run ? "Save PNG" : `Save step ${shown + 1}`;
-    find(".viewer-play").disabled = last() < 1;
     find(".viewer-seed").textContent = run ? `Seed ${run.seeds[picture]}` : "Seed –";
     find(".viewer-settings").textContent = run?.summary || "Settings, seed and downloads of your picture will be here.";
     find('[data-save="zip"]').hidden = (run?.count || 1) < 2;
+    find('[data-save="mp4"]').hidden = !props.movies;
+    find(".viewer-link").hidden = Boolean(run && !run.links);
     find(".viewer-after").inert = !(finished() && run);
   }
 
@@ -150,25 +151,16 @@ function mountViewer(element, trigger, props, watch) {
     return place ? `Waiting in line: place ${place[1]} of ${place[2]}` : "Getting ready";
   }
 
-  function buildTicks() {
-    const total = run ? run.total : props.total || 32;
-    ticks.replaceChildren(...Array.from({ length: total }, () => document.createElement("i")));
-    ticks.setAttribute("aria-valuemax", total);
-  }
+  const timeline = mountTimeline(find(".viewer-timeline"), { last, shown: () => shown, show, steer: scrub });
+  const buildTicks = () => timeline.build(run ? run.total : props.total || 32);
+  const pause = timeline.pause;
 
   function paintTicks() {
-    const most = Math.max(1, ...(run ? run.steps.map((step) => step.filled[picture].length) : []));
-    Array.from(ticks.children).forEach((tick, k) => {
-      const step = run?.steps[k];
-      tick.style.setProperty("--tall", step ? step.filled[picture].length / most : 0);
-      tick.toggleAttribute("data-made", Boolean(step));
-      tick.toggleAttribute("data-past", Boolean(step) && k <= shown);
-      tick.toggleAttribute("data-now", Boolean(step) && k === shown);
-    });
-    ticks.setAttribute("aria-disabled", last() < 0);
-    ticks.setAttribute("aria-valuenow", Math.max(shown + 1, 1));
     const step = run?.steps[shown];
-    ticks.setAttribute("aria-valuetext", step ? `Step ${shown + 1} of ${run.total}, ${step.known} codes known` : "Nothing to show yet");
+    timeline.paint(
+      (run?.steps ?? []).map((one) => one.filled[picture].length),
+      step ? `Step ${shown + 1} of ${run.total}, ${step.known} codes known` : "Nothing to show yet",
+    );
   }
 
   function buildStrip() {
@@ -203,49 +195,10 @@ function mountViewer(element, trigger, props, watch) {
     draw();
   }
 
-  function pause() {
-    clearTimeout(player);
-    delete root.dataset.playing;
-    find(".viewer-play").setAttribute("aria-label", "Play the reveal");
-  }
-
-  function play() {
-    root.dataset.playing = "";
-    find(".viewer-play").setAttribute("aria-label", "Pause");
-    if (shown === last()) show(0, true);
-    const pace = Math.min(Math.max(4000 / Math.max(last(), 1), 50), 220);
-    const next = () => {
-      show(shown + 1, true);
-      if (shown < last()) player = setTimeout(next, pace);
-      else pause();
-    };
-    player = setTimeout(next, pace);
-  }
-
   function scrub(step) {
-    pause();
     show(step, false);
     follow = shown === last();
   }
-
-  find(".viewer-play").addEventListener("click", () => ("playing" in root.dataset ? pause() : play()));
-  ticks.addEventListener("keydown", (event) => {
-    const jump = Math.max(1, Math.round(last() / 8));
-    const moves = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -jump, PageUp: jump, Home: -Infinity, End: Infinity };
-    if (!(event.key in moves) || last() < 0) return;
-    event.preventDefault();
-    scrub(Math.min(Math.max(shown + moves[event.key], 0), last()));
-  });
-  const pointed = (event) => {
-    const box = ticks.getBoundingClientRect();
-    return Math.floor(((event.clientX - box.left) / box.width) * ticks.children.length);
-  };
-  ticks.addEventListener("pointerdown", (event) => {
-    if (last() < 0) return;
-    ticks.setPointerCapture(event.pointerId);
-    scrub(pointed(event));
-  });
-  ticks.addEventListener("pointermove", (event) => ticks.hasPointerCapture(event.pointerId) && scrub(pointed(event)));
 
   root.querySelectorAll("[data-view]").forEach((button) => button.addEventListener("click", () => {
     view = button.dataset.view;
@@ -269,6 +222,7 @@ function mountViewer(element, trigger, props, watch) {
     }
     setTimeout(describe, 1200);
   });
+  find(".viewer-link").addEventListener("click", (event) => window.pgm?.copyLink(run.links[picture], event.currentTarget));
   root.querySelectorAll("[data-reuse]").forEach((button) => button.addEventListener("click", () =>
     trigger("reuse", { what: button.dataset.reuse, picture })));
   root.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () =>
@@ -305,6 +259,7 @@ function mountViewer(element, trigger, props, watch) {
       }));
     }
     if (run.done) {
+      if (root.dataset.state !== "done") window.dispatchEvent(new CustomEvent("pgm:done", { detail: { channel, value } }));
       root.dataset.state = "done";
       window.pgm?.running(channel, false);
     }
@@ -354,7 +309,7 @@ function mountViewer(element, trigger, props, watch) {
     draw();
   }
 
-  window.pgm?.register(channel, { wait, stop, settle });
+  window.pgm?.register(channel, { wait, stop, settle, at: () => ({ picture, step: shown }) });
   new ResizeObserver(resize).observe(element);
   new MutationObserver(draw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
   window.addEventListener("resize", resize);

@@ -11,6 +11,8 @@ from typing import Any
 
 import gradio as gr
 
+from app.downloads import has_movies
+
 FOLDER = Path(__file__).parent
 MAILBOX = """
 watch("value", () => {
@@ -42,7 +44,7 @@ def viewer(channel: str, grid: tuple[int, int], size: tuple[int, int], total: in
     `empty` as the sentence that says what to do.
     Events: `.reuse` ({what: "seed" | "settings", picture}) and `.save` ({kind, picture, step}).
     """
-    script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("cells.js", "viewer.js"))
+    script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("cells.js", "timeline.js", "viewer.js"))
     return Record(
         html_template=(FOLDER / "viewer.html").read_text(encoding="utf-8"),
         js_on_load=f'{script}\n/* events: "reuse", "save" */\nmountViewer(element, trigger, props, watch);',
@@ -53,6 +55,7 @@ def viewer(channel: str, grid: tuple[int, int], size: tuple[int, int], total: in
         size=list(size),
         total=total,
         empty=empty,
+        movies=has_movies(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Weights files of other projects (.pt, .pth, .ckpt, .bin, .safetensors) -> plain state dicts, without running their code.
+"""Weights files of other projects (.pt, .pth, .ckpt, .safetensors) -> plain state dicts, without running their code.
 
 torch's restricted unpickler does the reading. Besides tensors and plain containers it meets only stand-ins for the
 configs and callbacks that training frameworks leave in such files; any other name is refused before anything is built.
@@ -8,7 +8,6 @@ Tensors are mapped from the file: what is not used, such as an optimizer's state
 import pickle
 import threading
 import zipfile
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -39,8 +38,10 @@ PLAIN_CONTAINERS = {
     "builtins.dict": dict,
     "builtins.list": list,
     "builtins.set": set,
-    "collections.defaultdict": defaultdict,
+    "collections.defaultdict": lambda *_: {},  # the restricted unpickler fills nothing but plain dictionaries
 }
+# What torch raises for files that are cut off, overwritten or something else.
+DAMAGE = (RuntimeError, EOFError, OSError, LookupError, TypeError, AttributeError, AssertionError, ValueError)
 _reading = threading.Lock()  # the list of accepted names belongs to the whole process while a file is read
 
 
@@ -112,7 +113,7 @@ def read_torch_file(path: str | Path) -> Any:
         raise UnsafeWeightsError(
             f"{path.name} is refused: it is not a torch file, or holds more than tensors ({_reason(error)})"
         ) from error
-    except (RuntimeError, EOFError, OSError, LookupError, TypeError, AttributeError, AssertionError, ValueError) as error:
+    except DAMAGE as error:
         raise ValueError(
             f"{path.name} is truncated or not a torch file ({type(error).__name__}); download it again"
         ) from error
@@ -149,7 +150,5 @@ def _accepted(name: str) -> bool:
 
 def _reason(error: Exception) -> str:
     # torch's message goes on for paragraphs and advises switching its checks off; only what it met is of use.
-    for line in str(error).splitlines():
-        if "GLOBAL" in line or "global" in line:
-            return line.split("WeightsUnpickler error:")[-1].split(" was not an")[0].strip()
-    return type(error).__name__
+    _, found, what = str(error).partition("WeightsUnpickler error:")
+    return what.strip().splitlines()[0].split(" was not an")[0].strip()[:120] if found else type(error).__name__

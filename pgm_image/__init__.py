@@ -7,10 +7,34 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pgm_image.api import classes, generate, generate_steps, load, models
+    from pgm_image.api import (
+        classes,
+        generate,
+        generate_steps,
+        load,
+        models,
+        public_models,
+        unavailable_models,
+        why_unavailable,
+    )
+    from pgm_image.editing import edit, edit_steps, outpaint, variations
     from pgm_image.pipeline import PGMPipeline
 
-__all__ = ["PGMPipeline", "classes", "generate", "generate_steps", "load", "models"]
+__all__ = [
+    "PGMPipeline",
+    "classes",
+    "edit",
+    "edit_steps",
+    "generate",
+    "generate_steps",
+    "load",
+    "models",
+    "outpaint",
+    "public_models",
+    "unavailable_models",
+    "variations",
+    "why_unavailable",
+]
 __version__ = "0.1.0"
 
 
@@ -20,6 +44,10 @@ def __getattr__(name: str) -> Any:
         from pgm_image.pipeline import PGMPipeline
 
         return PGMPipeline
+    if name in ("edit", "edit_steps", "outpaint", "variations"):
+        from pgm_image import editing
+
+        return getattr(editing, name)
     if name in __all__:
         from pgm_image import api
 

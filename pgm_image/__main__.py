@@ -8,8 +8,12 @@ from importlib import import_module
 # name: (module with add_arguments and run, one line of help)
 COMMANDS = {
     "generate": ("pgm_image.generate_command", "generate pictures of a class"),
+    "edit": ("pgm_image.edit_command", "repaint a part of a picture"),
+    "variations": ("pgm_image.edit_command", "make pictures like a given one"),
+    "outpaint": ("pgm_image.edit_command", "shift or shrink a picture and fill the rest"),
     "classes": ("pgm_image.list_commands", "list or search the classes of a model"),
-    "models": ("pgm_image.list_commands", "list the models"),
+    "models": ("pgm_image.list_commands", "list the bundled and published models"),
+    "convert": ("pgm_image.convert_command", "turn a published weights file into a model folder"),
     "prepare-emoji": ("pgm_image.emoji.prepare", "build the emoji data set"),
     "train": ("pgm_image.train", "train a transformer on code shards"),
     "export": ("pgm_image.export", "turn a training run into a model folder"),

@@ -1,13 +1,30 @@
-"""The public functions of the package: generate, generate_steps, load, models, classes."""
+"""The public functions of the package: generate, generate_steps, load, and what models and classes there are."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from pgm.sampling import Step
-from pgm_image.registry import DEFAULT_MODEL, load, model_info, models
+from pgm_image.registry import (
+    DEFAULT_MODEL,
+    load,
+    model_info,
+    models,
+    public_models,
+    unavailable_models,
+    why_unavailable,
+)
 from pgm_image.request import make_request
 
-__all__ = ["classes", "generate", "generate_steps", "load", "models"]
+__all__ = [
+    "classes",
+    "generate",
+    "generate_steps",
+    "load",
+    "models",
+    "public_models",
+    "unavailable_models",
+    "why_unavailable",
+]
 
 _PIPELINE_ARGUMENTS = ("batch_size", "output_type", "progress", "callback_on_step_end")
 

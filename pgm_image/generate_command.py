@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from pgm.guidance import guidance_schedule_names
 from pgm.orders import order_names
@@ -18,6 +19,14 @@ from pgm_image.request import make_request
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command; what is left out is the model's recommended setting."""
     parser.add_argument("classes", nargs="*", help='class ids or names, e.g. 27 "cat or monkey face"; none: any class')
+    add_sampling_arguments(parser)
+    parser.add_argument(
+        "--out", type=Path, default=Path("outputs"), help="folder for the PNG files (default: %(default)s)"
+    )
+
+
+def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
+    """What all commands that make pictures have in common."""
     parser.add_argument("--style", help="style name or id (default: the model chooses)")
     parser.add_argument("--model", default=DEFAULT_MODEL, help="bundled name, folder or hub id (default: %(default)s)")
     parser.add_argument("--num-images", type=int, default=1, help="pictures of each class (default: %(default)s)")
@@ -38,24 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="cpu, cuda, mps (default: the best there is)")
     parser.add_argument("--dtype", help="float32, bfloat16 or float16")
     parser.add_argument("--batch-size", type=int, default=16)
-    parser.add_argument(
-        "--out", type=Path, default=Path("outputs"), help="folder for the PNG files (default: %(default)s)"
-    )
     parser.add_argument("--json", action="store_true", help="print one line of JSON per picture")
 
 
 def run(args: argparse.Namespace) -> int:
     """Generate and save; prints the path of every picture."""
-    arguments = {
-        name: getattr(args, name)
-        for name in (
-            "style", "num_images", "seed", "steps", "sampler", "schedule", "guidance_scale", "guidance_schedule",
-            "temperature", "top_k", "top_p", "roll",
-        )
-    }  # fmt: skip
-    classes = [int(c) if c.lstrip("-").isdigit() else c for c in args.classes] or None
-    if args.style is not None and args.style.isdigit():
-        arguments["style"] = int(args.style)
+    arguments = sampling_arguments(args)
+    classes = [label(c) for c in args.classes] or None
     info = model_info(args.model)
     request = make_request(info, classes, **arguments)
     pipeline = load(args.model, args.device, args.dtype)
@@ -68,6 +66,20 @@ def run(args: argparse.Namespace) -> int:
         picture.save(path, pnginfo=png_info(settings))
         print(json.dumps({"path": str(path), **settings}) if args.json else path)
     return 0
+
+
+def sampling_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of `make_request` from those of `add_sampling_arguments`."""
+    names = (
+        "style", "num_images", "seed", "steps", "sampler", "schedule", "guidance_scale", "guidance_schedule",
+        "temperature", "top_k", "top_p", "roll",
+    )  # fmt: skip
+    return {**{name: getattr(args, name) for name in names}, "style": label(args.style)}
+
+
+def label(text: str | None) -> str | int | None:
+    """A class or style as typed: digits are an id, anything else a name."""
+    return int(text) if text is not None and text.lstrip("-").isdigit() else text
 
 
 def label_names(info, request, index: int) -> tuple[str | None, str | None]:

@@ -5,6 +5,9 @@ import json
 from dataclasses import asdict
 
 from pgm_image.labels import nearest_names
+from pgm_image.model_info import ModelInfo
+from pgm_image.public_loading import is_here
+from pgm_image.public_models import PUBLIC_MODELS, PUBLIC_TOKENIZERS
 from pgm_image.registry import DEFAULT_MODEL, model_info, models
 
 
@@ -40,15 +43,40 @@ def add_models_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_models(args: argparse.Namespace) -> int:
-    """Print the bundled models with what they are and their recommended settings."""
-    found = models()
+    """Print bundled and published models: what they are, whether they are here, and their recommended settings."""
+    bundled = models()
+    public = [(model, is_here(model)) for model in PUBLIC_MODELS.values()]
     if args.json:
-        print(json.dumps([asdict(info) for info in found]))
+        rows = [{**asdict(info), "bundled": True, "cached": True} for info in bundled]
+        rows += [{**_without_labels(model.info()), "bundled": False, "cached": here} for model, here in public]
+        print(json.dumps(rows))
         return 0
-    for info in found:
-        settings = ", ".join(f"{key} {value}" for key, value in info.recommended.items())
-        print(f"{info.name}: {info.title}")
-        print(f"  {info.parameters / 1e6:.1f} M parameters, {info.image_size} px, {info.grid[0]}x{info.grid[1]} codes")
-        print(f"  {len(info.classes)} classes, {len(info.styles)} styles; licence {info.licence}")
-        print(f"  recommended: {settings}")
+    for info in bundled:
+        _print_model(info, "bundled")
+    for model, here in public:
+        size = f"at least {model.download_bytes / 1e9:.1f} GB to download"
+        _print_model(model.info(), f"on this machine ({model.repo})" if here else f"{size} from {model.repo}")
+    print("tokenizers:")
+    for tokenizer in PUBLIC_TOKENIZERS.values():
+        config = tokenizer.config
+        where = f"{tokenizer.repo}, {tokenizer.file}" if tokenizer.repo else "by hand, then python -m tokenizer convert"
+        print(
+            f"  {tokenizer.name}: {tokenizer.parameters / 1e6:.1f} M parameters, {config.codebook_size} codes, "
+            f"{config.factor} pixels per code; licence {tokenizer.licence}; {where}"
+        )
     return 0
+
+
+def _print_model(info: ModelInfo, where: str) -> None:
+    settings = ", ".join(f"{key} {value}" for key, value in info.recommended.items())
+    styles = f", {len(info.styles)} styles" if info.styles else ""
+    print(f"{info.name}: {info.title}")
+    print(f"  {info.parameters / 1e6:.1f} M parameters, {info.image_size} px, {info.grid[0]}x{info.grid[1]} codes")
+    print(f"  {len(info.classes)} classes{styles}; published FID {info.fid or 'not stated'}; licence {info.licence}")
+    print(f"  {where}")
+    print(f"  recommended: {settings}")
+
+
+def _without_labels(info: ModelInfo) -> dict[str, object]:
+    # The same thousand names and their synonyms under every published model; `classes` lists them.
+    return {key: value for key, value in asdict(info).items() if key not in ("classes", "words")}

@@ -15,6 +15,7 @@ from pgm.devices import resolve_device, resolve_dtype
 from pgm.models import load_model, make_predictor, save_model
 from pgm.noise import draw_noise
 from pgm.sampling import Step, planned_steps, sample
+from pgm_image import edits
 from pgm_image.labels import NULL
 from pgm_image.model_info import ModelInfo, read_info, write_info
 from pgm_image.request import Request, make_request
@@ -47,30 +48,43 @@ class PGMPipeline:
         dtype: torch.dtype | str | None = None,
         torch_dtype: torch.dtype | str | None = None,
         attention: str = "auto",
+        checkpoints: str | Path | None = None,
         **download: Any,
     ) -> "PGMPipeline":
-        """Load a bundled model by name, a folder in our layout, or a hub id ("user/model").
+        """Load a bundled or public model by name, a folder in our layout, or a hub id ("user/model").
 
         device, dtype: None picks for the machine (see `pgm.devices`); attention: auto, sdpa, xformers or math;
-        download: `revision`, `cache_dir`, `local_files_only`, `token`, as in huggingface_hub. Raises ValueError in one sentence
-        when the model is unknown, incomplete or cannot be had.
+        checkpoints: folder with files of public models (see `public_loading`); download: `revision`, `cache_dir`,
+        `local_files_only`, `token`, as in huggingface_hub. Raises ValueError in one sentence when the model is unknown,
+        incomplete or cannot be had.
         """
-        from pgm_image.registry import find_folder
+        from pgm_image.registry import find_folder, public_model
 
-        device = resolve_device(device)
-        folder = find_folder(name, **download)
-        info = read_info(folder)
-        dtype = resolve_dtype(dtype if dtype is not None else torch_dtype, device, info.parameters)
-        transformer = load_model(folder / "transformer", dtype, device)
+        device, dtype = resolve_device(device), dtype if dtype is not None else torch_dtype
+        public = public_model(name)
+        if public:
+            from pgm_image.public_loading import load_public
+
+            info, number_format = public.info(), resolve_dtype(dtype, device, public.parameters)
+            transformer, tokenizer = load_public(public, device, number_format, checkpoints, **download)
+        else:
+            folder = find_folder(name, **download)
+            info = read_info(folder)
+            transformer = load_model(folder / "transformer", resolve_dtype(dtype, device, info.parameters), device)
+            tokenizer = VQGAN.from_pretrained(folder / "tokenizer").to(device)  # convolutions stay in float32
         transformer.set_attention_backend(attention)
-        tokenizer = VQGAN.from_pretrained(folder / "tokenizer").to(device)  # convolutions stay in float32
         return cls(transformer, tokenizer, info)
 
-    def save_pretrained(self, folder: str | Path, dtype: torch.dtype | None = None) -> None:
-        """Write model_index.json, transformer/ and tokenizer/; floating weights as `dtype` if given."""
+    def save_pretrained(
+        self, folder: str | Path, dtype: torch.dtype | None = None, max_shard: str | None = None
+    ) -> None:
+        """Write model_index.json, transformer/ and tokenizer/; the transformer's weights as `dtype` if given.
+
+        max_shard: largest size of a file of the transformer, e.g. "2GB" (default: what ordinary git can carry).
+        """
         folder = Path(folder)
         write_info(self.info, folder)
-        save_model(self.transformer, folder / "transformer", dtype)
+        save_model(self.transformer, folder / "transformer", dtype, max_shard)
         self.tokenizer.save_pretrained(folder / "tokenizer")
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> "PGMPipeline":
@@ -146,23 +160,7 @@ class PGMPipeline:
         size = whole_number("batch_size", batch_size, 1)
         output_type = one_of("output_type", output_type, OUTPUT_TYPES)
         request = self.request(class_id, **arguments)
-        parts = [request.part(start, start + size) for start in range(0, len(request), size)]
-        codes: list[Tensor] = []
-        self._interrupt = False
-        total = len(parts) * planned_steps(request.sampling, self.info.length)
-        with tqdm(total=total, disable=not progress, unit="step") as bar:
-            for part in parts:
-                last = None
-                for last in self.steps(part):
-                    bar.update()
-                    if callback_on_step_end:
-                        callback_on_step_end(self, last.index, last.total, {"step": last})
-                    if self._interrupt:
-                        break
-                codes.append(last.codes)
-                if self._interrupt:
-                    break
-        return self._output(torch.cat(codes), output_type)
+        return self._output(self._codes(request, None, size, progress, callback_on_step_end), output_type)
 
     def generate_steps(self, class_id: Any, **arguments: Any) -> Iterator[Step]:
         """The generator of steps behind `generate`, all pictures in one batch; closing it ends the work.
@@ -200,6 +198,65 @@ class PGMPipeline:
         noise = draw_noise(list(request.seeds), self.info.length, confidence_steps)
         return sample(predictor, noise, self.info.grid, config, device, known_codes)
 
+    def _codes(
+        self, request: Request, known_codes: Tensor | None, size: int, progress: bool, callback: Callback | None
+    ) -> Tensor:
+        """Run a request in parts of `size` pictures -> codes (B, L), fewer rows when interrupted."""
+        parts = range(0, len(request), size)
+        codes: list[Tensor] = []
+        self._interrupt = False
+        with tqdm(
+            total=len(parts) * planned_steps(request.sampling, self.info.length), disable=not progress, unit="step"
+        ) as bar:
+            for start in parts:
+                known = None if known_codes is None else known_codes[start : start + size]
+                last = None
+                for last in self.steps(request.part(start, start + size), known):
+                    bar.update()
+                    if callback:
+                        callback(self, last.index, last.total, {"step": last})
+                    if self._interrupt:
+                        break
+                codes.append(last.codes)
+                if self._interrupt:
+                    break
+        return torch.cat(codes)
+
+    # -- editing ------------------------------------------------------------------------------------------------
+
+    def edit(self, image: Any, mask: Any, class_id: Any = None, **arguments: Any) -> list[Image.Image]:
+        """Generate the painted part of a picture anew; see `pgm_image.edit`."""
+        running, arguments = _apart(arguments)
+        return self.run_edit(edits.repaint(self.info, image, mask, class_id, **arguments), **running)
+
+    def edit_steps(self, image: Any, mask: Any, class_id: Any = None, **arguments: Any) -> Iterator[Step]:
+        """The generator of steps behind `edit`, all results in one batch; closing it ends the work."""
+        return edits.repaint(self.info, image, mask, class_id, **arguments).steps(self)
+
+    def variations(self, image: Any, strength: float = 0.5, **arguments: Any) -> list[Image.Image]:
+        """Generate a share of a picture's codes anew; see `pgm_image.variations`."""
+        running, arguments = _apart(arguments)
+        return self.run_edit(edits.variations(self.info, image, strength, **arguments), **running)
+
+    def outpaint(self, image: Any, **arguments: Any) -> list[Image.Image]:
+        """Move or shrink a picture and fill what is left open; see `pgm_image.outpaint`."""
+        running, arguments = _apart(arguments)
+        return self.run_edit(edits.outpaint(self.info, image, **arguments), **running)
+
+    def run_edit(
+        self,
+        task: edits.Edit,
+        *,
+        batch_size: int = 16,
+        progress: bool = False,
+        callback_on_step_end: Callback | None = None,
+    ) -> list[Image.Image]:
+        """Run a checked edit; arguments as in `generate`."""
+        size = whole_number("batch_size", batch_size, 1)
+        known = task.known_codes(self.tokenizer)
+        codes = self._codes(task.request, known, size, progress, callback_on_step_end)
+        return task.part(0, len(codes)).results(self.decode(codes))
+
     # -- decoding -----------------------------------------------------------------------------------------------
 
     def decode(self, codes: Tensor) -> list[Image.Image]:
@@ -234,3 +291,9 @@ class PGMPipeline:
         # Through the same 8-bit conversion as the files, so that all output types agree.
         pixels = np.stack([np.asarray(picture) for picture in self.decode(codes)]).astype(np.float32) / 255
         return pixels if output_type == "np" else torch.from_numpy(pixels).permute(0, 3, 1, 2)
+
+
+def _apart(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments of `run_edit`, and those of the edit itself."""
+    running = {k: arguments[k] for k in ("batch_size", "progress", "callback_on_step_end") if k in arguments}
+    return running, {k: v for k, v in arguments.items() if k not in running}

@@ -211,11 +211,11 @@ PUBLIC_MODELS = {
             published={"resample_known": True, "temperature_warmup": 1},
             note="The published comparison draws codes that are already known anew at every step.",
         ),
-        _halton(256, "tiny", 0),
-        _halton(256, "small", 0),
-        _halton(256, "base", 0),
-        _halton(384, "small", 0),
-        _halton(384, "base", 0),
-        _halton(384, "large", 0),
+        _halton(256, "tiny", 23_031_425),
+        _halton(256, "small", 69_344_769),
+        _halton(256, "base", 142_224_641),
+        _halton(384, "small", 69_508_609),
+        _halton(384, "base", 142_470_401),
+        _halton(384, "large", 479_984_641),
     )
 }

@@ -1,4 +1,4 @@
-"""Models by name: bundled ones in assets/, folders in our layout, and hub repositories with the same layout."""
+"""Models by name: bundled ones in assets/, published ones, folders in our layout, and hub repositories likewise."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from pgm_image.model_info import FILE, ModelInfo, read_info
+from pgm_image.public_models import PUBLIC_MODELS, PublicModel
 
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
 DEFAULT_MODEL = "emoji64"
@@ -19,13 +20,48 @@ def models() -> list[ModelInfo]:
     return sorted(found, key=lambda info: (info.name != DEFAULT_MODEL, info.name))
 
 
+def public_models() -> list[ModelInfo]:
+    """All published models that can be used by name, on this machine or not yet."""
+    return [model.info() for model in PUBLIC_MODELS.values()]
+
+
+def public_model(name: str | Path) -> PublicModel | None:
+    """The published model of this name; None for any other, and where a bundled one is called the same."""
+    return None if _is_bundled(str(name)) else PUBLIC_MODELS.get(str(name))
+
+
+def why_unavailable(name: str | Path, online: bool | None = None) -> str | None:
+    """Why a model cannot be loaded now, in one sentence; None when it can, if only by downloading it first.
+
+    online: whether the hub answers; None asks it (a few seconds at most), where that matters. Raises ValueError for an
+    unknown name.
+    """
+    public = public_model(name)
+    if public is None:
+        find_folder(name)
+        return None
+    from pgm_image import public_loading
+
+    return public_loading.why_unavailable(public, online=online)
+
+
+def unavailable_models() -> dict[str, str]:
+    """Names of published models that cannot be loaded now, each with the reason; the hub is asked at most once."""
+    from pgm_image import public_loading
+
+    absent = [model for model in PUBLIC_MODELS.values() if not public_loading.is_here(model)]
+    online = bool(absent) and not public_loading.is_offline() and public_loading.hub_answers()
+    reasons = {model.name: public_loading.why_unavailable(model, online=online) for model in absent}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
 def find_folder(name: str | Path, **download: Any) -> Path:
     """Folder of a model; a hub id is downloaded by huggingface_hub (arguments `download`) or taken from its cache.
 
     Raises ValueError that lists the known names, or says which repository could not be had and what to do.
     """
     text = str(name)
-    if (ASSETS / text / FILE).is_file() and Path(text).name == text:
+    if _is_bundled(text):
         return ASSETS / text
     if Path(text).is_dir():
         if not (Path(text) / FILE).is_file():
@@ -35,13 +71,15 @@ def find_folder(name: str | Path, **download: Any) -> Path:
         return _download(text, **download)
     names = ", ".join(info.name for info in models()) or "none is bundled"
     raise ValueError(
-        f"model must be a bundled name ({names}), a folder with {FILE}, or a hub id 'user/model', got {text!r}"
+        f"model must be a bundled name ({names}), a published one ({', '.join(PUBLIC_MODELS)}), a folder with {FILE}, "
+        f"or a hub id 'user/model', got {text!r}"
     )
 
 
 def model_info(name: str | Path) -> ModelInfo:
     """Index of a model without its weights."""
-    return read_info(find_folder(name))
+    public = public_model(name)
+    return public.info() if public else read_info(find_folder(name))
 
 
 def load(
@@ -59,6 +97,10 @@ def _load(model: str, device: str | None, dtype: torch.dtype | str | None, atten
     from pgm_image.pipeline import PGMPipeline
 
     return PGMPipeline.from_pretrained(model, device=device, dtype=dtype, attention=attention)
+
+
+def _is_bundled(text: str) -> bool:
+    return (ASSETS / text / FILE).is_file() and Path(text).name == text
 
 
 def _is_hub_id(text: str) -> bool:

@@ -37,7 +37,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Tensor]:
 
 
 def clean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Without wrapper prefixes and training-only entries; out of a larger model, its first stage only, with a warning."""
+    """Without wrapper prefixes and training-only entries; of a larger model only its first stage, with a warning."""
     part, others = submodule(strip_prefixes(state), ("first_stage_model.",))
     if others:
         warnings.warn(f"{others} tensors outside first_stage_model. are ignored", stacklevel=2)

@@ -5,6 +5,7 @@ Sizes are checked from the header before a pixel is decoded; only raster formats
 
 import struct
 import zlib
+from collections.abc import Callable
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
@@ -25,6 +26,17 @@ def open_picture(source: str | PathLike | bytes, max_pixels: int = MAX_PIXELS) -
 
     Raises ValueError (one sentence) for a missing, empty, damaged, oversized or unsupported file.
     """
+    return _open(source, max_pixels, to_rgb)
+
+
+def open_upright(source: str | PathLike | bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
+    """As `open_picture`, but in the file's own mode, with its transparency."""
+    return _open(source, max_pixels, upright)
+
+
+def _open(
+    source: str | PathLike | bytes, max_pixels: int, finish: Callable[[Image.Image], Image.Image]
+) -> Image.Image:
     name = "the picture" if isinstance(source, bytes) else f"{Path(source).name!r}"
     if not isinstance(source, bytes):
         try:
@@ -48,7 +60,7 @@ def open_picture(source: str | PathLike | bytes, max_pixels: int = MAX_PIXELS) -
     if width * height > max_pixels:
         raise ValueError(f"{name} has {width} x {height} pixels; at most {max_pixels} are accepted")
     try:
-        return to_rgb(picture)
+        return finish(picture)
     except (Image.DecompressionBombError, *_DAMAGED) as error:
         raise ValueError(f"{name} is damaged or truncated: {error}") from error
 
@@ -58,7 +70,7 @@ def to_rgb(picture: Image.Image) -> Image.Image:
 
     16-bit values are divided by 257. Mode I holds 8- or 16-bit values by its maximum; mode F also 0..1.
     """
-    picture = _upright(picture)
+    picture = upright(picture)
     if picture.mode.startswith(("I", "F")):
         return Image.fromarray(_to_8_bits(np.asarray(picture), picture.mode)).convert("RGB")
     if picture.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in picture.info:
@@ -68,7 +80,8 @@ def to_rgb(picture: Image.Image) -> Image.Image:
     return picture.convert("RGB")
 
 
-def _upright(picture: Image.Image) -> Image.Image:
+def upright(picture: Image.Image) -> Image.Image:
+    """The picture turned as its EXIF orientation says, mode kept."""
     picture.load()
     try:
         return ImageOps.exif_transpose(picture)

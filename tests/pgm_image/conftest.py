@@ -64,3 +64,8 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def pipeline() -> PGMPipeline:
     return tiny_pipeline()
+
+
+@pytest.fixture
+def masked_pipeline() -> PGMPipeline:
+    return tiny_pipeline("maskgit")

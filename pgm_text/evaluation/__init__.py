@@ -1,0 +1,1 @@
+"""Measuring text models: likelihood bounds, samples at few and many steps, and a language whose truth is known."""
