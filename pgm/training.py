@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from pgm.models import save_model
-from pgm.optimizers import OptimizerName, build_optimizers
 
 Batch = dict[str, Tensor]
 
@@ -34,7 +33,6 @@ class TrainingConfig:
     steps: int = 1_000_000
     batch_size: int = 256  # per process and forward pass
     accumulation: int = 1  # forward passes per optimiser step
-    optimizer: OptimizerName = "adamw"
     lr: float = 1e-4
     warmup_steps: int = 2500
     decay_share: float = 0.1  # last share of the steps in which lr falls along a cosine ...
@@ -93,10 +91,12 @@ class Trainer:
         self.accelerator = Accelerator(
             mixed_precision=config.precision, gradient_accumulation_steps=config.accumulation
         )
-        optimizers = build_optimizers(model, config.optimizer, config.lr, config.betas, config.weight_decay)
+        optimizer = torch.optim.AdamW(
+            model.parameters(), lr=config.lr, betas=config.betas, weight_decay=config.weight_decay, fused=True
+        )
         self.model = model.to(self.accelerator.device)
         run = torch.compile(model) if config.compile else model
-        self.wrapped, *self.optimizers = self.accelerator.prepare(run, *optimizers)
+        self.wrapped, self.optimizer = self.accelerator.prepare(run, optimizer)
         self.ema = None
         if config.ema_decay:
             self.ema = EMAModel(model.parameters(), decay=config.ema_decay, foreach=True)
@@ -114,10 +114,8 @@ class Trainer:
         config, total = self.config, 0.0
         # Dropout and label noise of a step depend on its number only, so that resuming changes nothing.
         set_seed((config.seed * 1_000_003 + self.step) % 2**31, device_specific=True)  # numpy takes 32 bits
-        rate = learning_rate(config, self.step + 1)
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = rate
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(config, self.step + 1)
         self.model.train()
         for part in range(config.accumulation):
             index = self.step * config.accumulation + part
@@ -132,12 +130,10 @@ class Trainer:
         norm = self.accelerator.clip_grad_norm_(self.model.parameters(), config.clip)
         finite = bool(torch.isfinite(norm))
         if finite:
-            for optimizer in self.optimizers:
-                optimizer.step()
+            self.optimizer.step()
             if self.ema:
                 self.ema.step(self.model.parameters())
-        for optimizer in self.optimizers:
-            optimizer.zero_grad()
+        self.optimizer.zero_grad()
         self.step += 1
         if not finite:
             self._count_bad_batch()
@@ -170,7 +166,7 @@ class Trainer:
                 if self.step % self.config.log_every == 0 and self.losses:
                     mean = sum(self.losses) / len(self.losses)
                     bar.set_postfix(loss=f"{mean:.3f}")
-                    self.log({"loss": mean, "lr": learning_rate(self.config, self.step), "skipped": self.skipped})
+                    self.log({"loss": mean, "lr": self.optimizer.param_groups[0]["lr"], "skipped": self.skipped})
                     self.losses = []
                 if time.monotonic() - saved > 60 * self.config.save_minutes:
                     self.save_checkpoint()
@@ -194,7 +190,7 @@ class Trainer:
             state = {
                 "model_config": asdict(self.model.config),
                 "model": self.model.state_dict(),
-                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+                "optimizer": self.optimizer.state_dict(),
                 "ema": self.ema.state_dict() if self.ema else None,
                 "step": self.step,
                 "seconds": self.seconds,
@@ -216,8 +212,7 @@ class Trainer:
         if state["model_config"] != asdict(self.model.config):
             raise ValueError(f"{path} was made with another model config: {state['model_config']}")
         self.model.load_state_dict(state["model"])
-        for optimizer, values in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(values)
+        self.optimizer.load_state_dict(state["optimizer"])
         if self.ema and state["ema"]:
             self.ema.load_state_dict(state["ema"])
             self.ema.to(self.accelerator.device)

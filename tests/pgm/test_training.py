@@ -69,7 +69,7 @@ def assert_same_state(first, second):
         assert torch.equal(a, b)
     if first.ema:
         assert all(torch.equal(a, b) for a, b in zip(first.ema.shadow_params, second.ema.shadow_params, strict=True))
-    moments = [trainer.optimizers[0].state_dict()["state"] for trainer in (first, second)]
+    moments = [trainer.optimizer.state_dict()["state"] for trainer in (first, second)]
     assert all(torch.equal(moments[0][key]["exp_avg"], moments[1][key]["exp_avg"]) for key in moments[0])
     assert (first.step, first.skipped, first.losses) == (second.step, second.skipped, second.losses)
 
