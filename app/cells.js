@@ -1,7 +1,7 @@
 /* Draws one state of a reveal on a canvas: paper, known cells, grid lines, this step's cells.
 
-   scene = { grid: [rows, columns], size: [width, height], shown: step, view: "picture" | "codes" | "order", lines,
-             colour(name) -> CSS colour, total: steps, born: step of each cell (-1 unknown) or null, codes: code of each
+   scene = { grid: [rows, columns], size: [width, height], shown: step, view: "picture" | "codes" | "order" | "before", lines,
+             colour(name) -> CSS colour, total: steps, born: step of each cell (-1 unknown, -2 given) or null, codes: code of each
              cell, image: decoded preview of the step shown, font, hint: cells tinted while there is nothing to show,
              glow: null or { age: 0 (just arrived) to 1, fades: whether nothing of it is to stay } } */
 function drawCells(target, scene) {
@@ -11,24 +11,28 @@ function drawCells(target, scene) {
   const across = size[0] / columns, down = size[1] / rows;
   const at = (k, n, length) => Math.round((k * length) / n);
   const tones = [];
-  pen.imageSmoothingEnabled = false;
+  smooth(pen, Math.max(...size), target.width);
   pen.fillStyle = paper;
   pen.fillRect(0, 0, target.width, target.height);
   pen.font = `500 ${Math.max(target.width / columns / 3.1, 5)}px ${scene.font}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
 
+  if (view === "before") {
+    if (scene.image) pen.drawImage(scene.image, 0, 0, target.width, target.height);
+    return;
+  }
   for (let cell = 0; cell < rows * columns; cell++) {
     const row = Math.floor(cell / columns), column = cell % columns;
     const x = at(column, columns, target.width), y = at(row, rows, target.height);
     const w = at(column + 1, columns, target.width) - x, h = at(row + 1, rows, target.height) - y;
     const step = scene.born?.[cell] ?? -1;
-    const known = step >= 0 && step <= scene.shown;
-    if (known && view === "order") {
+    const given = step === -2, known = given || (step >= 0 && step <= scene.shown);
+    if (known && !given && view === "order") {
       pen.fillStyle = tones[step] ||= orderTone(scene.total > 1 ? step / (scene.total - 1) : 0, colour);
       pen.fillRect(x, y, w, h);
     } else if (known && scene.image) {
-      pen.globalAlpha = view === "codes" ? 0.22 : 1;
+      pen.globalAlpha = view === "codes" ? 0.22 : view === "order" ? 0.35 : 1;
       pen.drawImage(scene.image, column * across, row * down, across, down, x, y, w, h);
       pen.globalAlpha = 1;
     }
@@ -78,4 +82,18 @@ function firstCells([rows, columns], count) {
   const cells = new Set();
   for (let k = 1; k <= count; k++) cells.add(Math.floor(corput(k, 2) * rows) * columns + Math.floor(corput(k, 3) * columns));
   return cells;
+}
+
+/* Pictures up to this size are pixel art: enlarged by whole device pixels, so every pixel stays a crisp square. Larger
+   ones fill the room and are smoothed. */
+const CRISP = 128;
+
+function fitWhole(space, side) {
+  const density = window.devicePixelRatio || 1, whole = Math.floor((space * density) / side);
+  return whole >= 1 && side <= CRISP ? whole / density : space / side;
+}
+
+function smooth(pen, side, width) {
+  pen.imageSmoothingEnabled = side > CRISP || width < side;
+  pen.imageSmoothingQuality = "high";
 }

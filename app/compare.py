@@ -3,6 +3,8 @@
 Steps alternate on the same machine, and each clock runs only during its own steps, so the seconds can be compared.
 """
 
+import csv
+import io
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -10,10 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from PIL import Image
 
 from app.models import ImagePipeline, Models
-from app.reveal import reveal
+from app.reveal import picture_at, reveal
 from app.settings import Settings
+from app.sheet import labelled
 
 TWIN, ORDERS = "twin", "orders"
 KINDS = {"pgm": "PGM", "maskgit": "MaskGIT"}
@@ -46,7 +50,9 @@ def sides(models: Models, mode: str, settings: Settings) -> tuple[Side, ...]:
     reason = no_twin(models, settings.model)
     if reason:
         raise ValueError(reason)
-    names = sorted((settings.model, models.twin(settings.model)), key=lambda name: models.info(name).architecture != "pgm")
+    names = sorted(
+        (settings.model, models.twin(settings.model)), key=lambda name: models.info(name).architecture != "pgm"
+    )
     first, second = (models.pipeline(name).tokenizer.quantizer.codebook for name in names)
     if first.shape != second.shape or not torch.equal(first.cpu(), second.cpu()):
         raise ValueError(f"{names[0]} and {names[1]} do not share a codebook, so their codes cannot be compared.")
@@ -68,7 +74,8 @@ def in_step(models: Models, chosen: Sequence[Side]) -> Iterator[dict[str, Any]]:
         ]
         values = [next(one) for one in reveals]
         names = [side.label for side in chosen]
-        frame = {"run": secrets.token_hex(8), "title": chosen[0].settings.title(), "summary": summary(chosen)}
+        frame = {"run": secrets.token_hex(8), "kind": "sides", "title": chosen[0].settings.title()}
+        frame["summary"] = summary(chosen)
         while True:
             shown = [{"label": name, **value} for name, value in zip(names, values, strict=True)]
             done = all(value["done"] for value in values)
@@ -107,3 +114,28 @@ def verdict(shown: Sequence[dict[str, Any]]) -> str:
         else ""
     )
     return f"{last} computed {times} times as many codes as {first}" + (f": {reason}." if reason else ".")
+
+
+def table(value: dict[str, Any]) -> str:
+    """CSV of a comparison: one line per side and step."""
+    buffer = io.StringIO()
+    rows = csv.writer(buffer, lineterminator="\n")
+    names = ("model", "class_id", "style", "seed", "sampler", "steps", "guidance_scale")
+    rows.writerow(["side", *names, "step", "codes_known", "codes_computed", "seconds"])
+    for side in value["sides"]:
+        shared = [side["label"], *(side["settings"][name] for name in names)]
+        for index, step in enumerate(side["steps"]):
+            rows.writerow([*shared, index + 1, step["known"], step["computed"], step["seconds"]])
+    return buffer.getvalue()
+
+
+def sheet(value: dict[str, Any], step: int) -> Image.Image:
+    """One labelled RGB picture of all sides at a step (0-based; the last one a side has, if it has fewer)."""
+    cells = []
+    for column, side in enumerate(value["sides"]):
+        shown = min(step, len(side["steps"]) - 1)
+        record = side["steps"][shown]
+        caption = f"{record['computed']:,} codes, {record['seconds']:.2f} s"
+        cells.append((0, column, picture_at(side, shown, 0), caption))
+    labels = [side["label"] for side in value["sides"]]
+    return labelled(value["title"], value["summary"], labels, [""], cells, value["sides"][0]["size"][0], smallest=192)

@@ -85,6 +85,8 @@ def frames(value: dict[str, Any], picture: int) -> list[Image.Image]:
     """One RGB frame per step: known cells show the picture, this step's cells are tinted, the others are paper."""
     rows, columns = value["grid"]
     born = np.full(rows * columns, -1)
+    if "given" in value:  # codes an edit started from are there in every frame, and no step's own
+        born[value["given"]["cells"][picture]] = len(value["steps"])
     result = []
     scale = max(1, -(-SMALLEST_FRAME // value["size"][0]))
     for index, step in enumerate(value["steps"]):

@@ -169,11 +169,16 @@ function mountHistory(element, trigger, props, watch) {
     window.pgm?.notice("image", props.value.fault);
   });
   window.addEventListener("pgm:done", add);
+  window.addEventListener("pgm:bring", ({ detail }) => trigger("bring", { settings: detail, keep_seed: true, fault: null }));
   window.addEventListener("storage", (event) => {
     if (event.key !== KEY) return;
     entries = read();
     show();
   });
+  const stage = document.getElementById("image-viewer");  // as wide as the stage above
+  if (stage) new ResizeObserver(() => {
+    root.style.setProperty("--stage", stage.querySelector(".viewer")?.style.getPropertyValue("--stage") || "100%");
+  }).observe(stage);
   show();
   setTimeout(follow, 0);
 }

@@ -13,6 +13,7 @@ class Limits:
     max_steps: int = 256
     max_guidance: float = 10.0
     max_temperature: float = 2.0
+    max_pixels: int = 40_000_000  # width x height of an uploaded picture
     workers: int = 1  # runs on the device at the same time
     queue_size: int = 32  # runs that may wait; beyond that a visitor is told to come back
     gpu_seconds: int = 60  # asked from a ZeroGPU Space for one run

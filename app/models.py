@@ -13,19 +13,6 @@ from pgm_image.model_info import ModelInfo
 from pgm_image.request import Request
 
 
-class ImagePipeline(Protocol):
-    """What the page needs of `pgm_image.PGMPipeline`; tests bring a small stand-in."""
-
-    info: ModelInfo
-    tokenizer: "Tokenizer"
-
-    def request(self, class_id: object, **settings: object) -> Request: ...
-
-    def steps(self, request: Request) -> Iterator[Step]: ...
-
-    def decode(self, codes: Tensor) -> list[Image.Image]: ...
-
-
 class Tokenizer(Protocol):
     """What the page needs of `tokenizer.VQGAN`."""
 
@@ -35,6 +22,19 @@ class Tokenizer(Protocol):
     def encode(self, images: Tensor) -> Tensor: ...
 
     def decode_images(self, codes: Tensor) -> list[Image.Image]: ...
+
+
+class ImagePipeline(Protocol):
+    """What the page needs of `pgm_image.PGMPipeline`; tests bring a small stand-in."""
+
+    info: ModelInfo
+    tokenizer: Tokenizer
+
+    def request(self, class_id: object, **settings: object) -> Request: ...
+
+    def steps(self, request: Request, known_codes: Tensor | None = None) -> Iterator[Step]: ...
+
+    def decode(self, codes: Tensor) -> list[Image.Image]: ...
 
 
 class Models:

@@ -40,11 +40,17 @@ window.pgm ||= (() => {
     register(channel, viewer) { viewers.set(channel, viewer); },
     notice,
     running: mark,
+    bring: (settings) => {  // into the form of the image tab
+      document.querySelector('#image-button, button[role="tab"]')?.click();
+      window.dispatchEvent(new CustomEvent("pgm:bring", { detail: settings }));
+    },
+    painters: {},  // by channel: what a tab's painter can be asked, see painter.js
     at: (channel) => viewers.get(channel)?.at?.() ?? null,  // { picture, step } on that tab's stage
     start(channel) {
       notice(channel, "");
       mark(channel, true);
       viewers.get(channel)?.wait();
+      window.pgm.painters[channel]?.pane("result");
       if (window.matchMedia("(max-width: 767px)").matches) {
         const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
         document.getElementById(`${channel}-stage`)?.scrollIntoView({ behavior: calm ? "auto" : "smooth" });

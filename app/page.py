@@ -6,11 +6,15 @@ from typing import Any
 import gradio as gr
 
 from app.about import build_about
+from app.compare_tab import build_compare_tab
+from app.edit_endpoint import build_edit_endpoint
+from app.edit_tab import build_edit_tab
 from app.endpoints import build_endpoints
 from app.image_tab import build_image_tab
 from app.limits import Limits
 from app.models import ImagePipeline, Models
 from app.theme import head, theme
+from app.tokens_tab import build_tokens_tab
 
 TITLE = "PGM image"
 BRAND = """
@@ -48,10 +52,26 @@ def build(pipelines: Mapping[str, ImagePipeline] | None = None, limits: Limits |
             )
         with gr.Tabs():
             with gr.Tab("Image", id="image"):
-                build_image_tab(models, limits, model)
+                image = build_image_tab(models, limits, model)
+            with gr.Tab("Edit", id="edit"):
+                build_edit_tab(models, limits, model, image)
+            with gr.Tab("Compare", id="compare"):
+                build_compare_tab(models, limits, model, image.history)
+            with gr.Tab("Tokens", id="tokens"):
+                build_tokens_tab(models, limits, model, image.session)
             with gr.Tab("About", id="about-tab"):
                 build_about(models.info(names[0]).credits)
         build_endpoints(models, limits)
+        build_edit_endpoint(models, limits)
+
+        def forget(request: gr.Request) -> None:
+            """Drop what is held of a visitor who has left; Gradio itself would keep it for another hour."""
+            session = page.app.state_holder.session_data.get(request.session_hash)
+            if session is not None:
+                session.state_data.clear()
+                session.config_values.clear()
+
+        page.unload(forget)
     return page.queue(max_size=limits.queue_size, default_concurrency_limit=4)
 
 

@@ -8,14 +8,15 @@ import base64
 import io
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from PIL import Image
+from torch import Tensor
 
 from app.models import ImagePipeline
 from app.settings import Settings
-from pgm.sampling import planned_steps
+from pgm.sampling import Step, planned_steps
 from pgm_image.metadata import picture_settings
 
 LOSSLESS_UP_TO = 128  # pixels; art of this size is upscaled on the page, where every artefact would show
@@ -48,15 +49,26 @@ def reveal(pipeline: ImagePipeline, settings: Settings) -> Iterator[dict[str, An
         "done": False,
     }
     yield value
-    steps = pipeline.steps(request)
+    yield from unfold(
+        value,
+        pipeline.steps(request),
+        lambda codes, final: [preview(picture, final) for picture in pipeline.decode(codes)],
+    )
+
+
+def unfold(
+    value: dict[str, Any], steps: Iterator[Step], show: Callable[[Tensor, bool], list[str]]
+) -> Iterator[dict[str, Any]]:
+    """The value grown by one record per step. show: codes (B, L) and whether they are final -> B previews."""
     elsewhere = 0.0
     try:
         for step in steps:
             left = time.perf_counter()
             final = step.index + 1 >= step.total
+            codes = step.codes.cpu()
             record = {
-                **cells(step.codes.cpu(), step.filled.cpu()),
-                "previews": [preview(picture, final) for picture in pipeline.decode(step.codes.cpu())],
+                **cells(codes, step.filled.cpu()),
+                "previews": show(codes, final),
                 "known": int(step.known[0].sum()),
                 "computed": int(step.computed),
                 "masked": int(step.computed_masked),
@@ -88,5 +100,10 @@ def preview(picture: Image.Image, exact: bool) -> str:
 
 def picture_at(value: dict[str, Any], step: int, picture: int) -> Image.Image:
     """The RGB picture the browser shows at a step of a reveal."""
-    _, _, data = value["steps"][step]["previews"][picture].partition(",")
+    return decoded(value["steps"][step]["previews"][picture])
+
+
+def decoded(data_url: str) -> Image.Image:
+    """The RGB picture of a preview."""
+    _, _, data = data_url.partition(",")
     return Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image
 
+from app.compare import warm_up
 from app.limits import Limits
 from app.models import ImagePipeline
-from app.reveal import picture_at, reveal
+from app.reveal import decoded, reveal
 from app.settings import Settings, checked
+from app.sheet import labelled
 
 MAX_SIDE = 6  # values of one setting
 MAX_CELLS = 24
-INK, QUIET, SHEET = (29, 30, 34), (98, 101, 109), (255, 255, 255)
-SMALLEST_CELL = 128  # pixels; smaller pictures are enlarged by a whole factor
 COLUMNS = (
     "model", "class_id", "style", "seed", "sampler", "schedule", "temperature", "top_k", "steps", "guidance_scale",
     "codes_computed", "seconds",
@@ -40,7 +40,9 @@ def planned(settings: Settings, steps: str, guidance: str, limits: Limits) -> Sw
     if len(rows) * len(columns) > MAX_CELLS:
         raise ValueError(f"The sweep has {len(rows)} x {len(columns)} pictures; at most {MAX_CELLS} are made.")
     each = [checked(replace(settings, steps=row, num_images=1), limits).steps for row in rows]
-    strong = [checked(replace(settings, guidance_scale=column, num_images=1), limits).guidance_scale for column in columns]
+    strong = [
+        checked(replace(settings, guidance_scale=column, num_images=1), limits).guidance_scale for column in columns
+    ]
     base = checked(replace(settings, num_images=1), limits)
     return Sweep(base, tuple(sorted(set(each))), tuple(sorted(set(strong))))
 
@@ -48,7 +50,9 @@ def planned(settings: Settings, steps: str, guidance: str, limits: Limits) -> Sw
 def _listed(name: str, text: str) -> list[str]:
     words = str(text).replace(";", " ").replace(",", " ").split()
     if not 1 <= len(words) <= MAX_SIDE:
-        raise ValueError(f"{name} must be from 1 to {MAX_SIDE} numbers with commas between, not {str(text)[:40] or 'empty'}.")
+        raise ValueError(
+            f"{name} must be from 1 to {MAX_SIDE} numbers with commas between, not {str(text)[:40] or 'empty'}."
+        )
     return words
 
 
@@ -56,13 +60,14 @@ def sweep(pipeline: ImagePipeline, plan: Sweep) -> Iterator[dict[str, Any]]:
     """The growing value of the sheet: {run, title, summary, steps, guidance, size, cells: [...], done}.
 
     Cells come row by row, one row per number of steps: {row, column, picture: data URL, computed, seconds}. One
-    unrecorded picture in the fewest steps comes first, so that the first cell does not pay for warming up.
+    unrecorded step comes first, so that the first cell does not pay for warming up.
     """
     settings, size = plan.settings, pipeline.info.image_size
     for steps in plan.steps:
         pipeline.request(**replace(settings, steps=steps).arguments())  # names a fault before anything is computed
     value = {
         "run": secrets.token_hex(8),
+        "kind": "sweep",
         "title": settings.title(),
         "summary": f"{settings.sampler.capitalize()} · temperature {settings.temperature:g} · seed {settings.seed}",
         "settings": settings.as_dict(),
@@ -73,8 +78,7 @@ def sweep(pipeline: ImagePipeline, plan: Sweep) -> Iterator[dict[str, Any]]:
         "done": False,
     }
     yield value
-    for _ in reveal(pipeline, replace(settings, steps=plan.steps[0])):
-        pass
+    warm_up(pipeline, settings)
     total = len(plan.steps) * len(plan.guidance)
     for row, steps in enumerate(plan.steps):
         for column, guidance in enumerate(plan.guidance):
@@ -108,26 +112,10 @@ def table(value: dict[str, Any]) -> str:
 
 
 def sheet(value: dict[str, Any]) -> Image.Image:
-    """One RGB picture: a labelled grid, rows are numbers of steps, columns guidance, seconds below each cell."""
-    scale = max(1, -(-SMALLEST_CELL // value["size"][0]))
-    side, gap, left, top = value["size"][0] * scale, 16, 104, 96
-    line = 28
-    width = left + len(value["guidance"]) * (side + gap)
-    height = top + len(value["steps"]) * (side + line + gap)
-    page = Image.new("RGB", (width, height), SHEET)
-    pen = ImageDraw.Draw(page)
-    bold, plain, small = (ImageFont.load_default(size) for size in (20, 16, 13))
-    pen.text((16, 16), value["title"], INK, bold)
-    pen.text((16, 44), value["summary"], QUIET, small)
-    for column, guidance in enumerate(value["guidance"]):
-        x = left + column * (side + gap) + side / 2
-        pen.text((x, top - 10), f"guidance {guidance:g}", INK, plain, anchor="ms")
-    for row, steps in enumerate(value["steps"]):
-        y = top + row * (side + line + gap) + side / 2
-        pen.text((left - 16, y), f"{steps} steps" if steps != 1 else "1 step", INK, plain, anchor="rm")
-    for cell in value["cells"]:
-        x, y = left + cell["column"] * (side + gap), top + cell["row"] * (side + line + gap)
-        picture = picture_at({"steps": [{"previews": [cell["picture"]]}]}, 0, 0)
-        page.paste(picture.resize((side, side), Image.NEAREST), (x, y))
-        pen.text((x, y + side + 6), f"{cell['seconds']:.2f} s", QUIET, small)
-    return page
+    """One labelled RGB picture: rows are numbers of steps, columns guidance, seconds below each cell."""
+    cells = [
+        (cell["row"], cell["column"], decoded(cell["picture"]), f"{cell['seconds']:.2f} s") for cell in value["cells"]
+    ]
+    columns = [f"guidance {guidance:g}" for guidance in value["guidance"]]
+    rows = [f"{steps} steps" if steps != 1 else "1 step" for steps in value["steps"]]
+    return labelled(value["title"], value["summary"], columns, rows, cells, value["size"][0])

@@ -20,7 +20,9 @@ SAME = 98.5  # dB; beyond it two 8-bit pictures are the same
 
 
 @torch.no_grad()
-def read_tokens(pipeline: ImagePipeline, picture: Image.Image, title: str, chosen: Sequence[int] = ()) -> dict[str, Any]:
+def read_tokens(
+    pipeline: ImagePipeline, picture: Image.Image, title: str, chosen: Sequence[int] = ()
+) -> dict[str, Any]:
     """Value of the token viewer for a picture of any size; its central square is what the tokenizer gets.
 
     chosen: the codes a model had picked for this picture, to be compared with those the tokenizer reads back.
@@ -58,7 +60,9 @@ def rebuilt(pipeline: ImagePipeline, codes: Tensor, original: Image.Image) -> di
 def swapped(pipeline: ImagePipeline, codes: Sequence[Any], original: Image.Image) -> dict[str, Any]:
     """What `rebuilt` returns for codes as a browser sends them, row by row. ValueError when they are no such grid."""
     info = pipeline.info
-    whole = all(isinstance(code, int) and not isinstance(code, bool) and 0 <= code < info.codebook_size for code in codes)
+    whole = all(
+        isinstance(code, int) and not isinstance(code, bool) and 0 <= code < info.codebook_size for code in codes
+    )
     if len(codes) != info.length or not whole:
         raise ValueError(f"Codes must be {info.length} whole numbers from 0 to {info.codebook_size - 1}.")
     return rebuilt(pipeline, torch.tensor(list(codes)).reshape(1, *info.grid), original)
@@ -73,15 +77,15 @@ def similar(pipeline: ImagePipeline, code: Any) -> dict[str, Any]:
     size = pipeline.info.codebook_size
     if not isinstance(code, int) or isinstance(code, bool) or not 0 <= code < size:
         raise ValueError(f"A code must be a whole number from 0 to {size - 1}, not {str(code)[:20]}.")
-    quantizer = pipeline.tokenizer.quantizer
-    rows = quantizer.lookup(torch.arange(size, device=quantizer.codebook.device)).float()  # (V, D)
+    codebook = pipeline.tokenizer.quantizer.codebook
+    rows = codebook.float()  # (V, D)
     distance = (rows - rows[code]).square().sum(-1)
     distance[code] = -1  # itself first, even where two entries are equal
     nearest = distance.argsort()[: SIMILAR + 1].cpu()
     patches = pipeline.tokenizer.decode_images(nearest[:, None, None].expand(-1, SWATCH, SWATCH))
     cell = patches[0].width // SWATCH
     middle = (cell * (SWATCH // 2), cell * (SWATCH // 2), cell * (SWATCH // 2 + 1), cell * (SWATCH // 2 + 1))
-    palette = entry_colours(quantizer.codebook)
+    palette = entry_colours(codebook)
     entries = [
         {"code": one, "swatch": preview(patch.crop(middle), True), "colour": palette[one]}
         for one, patch in zip(nearest.tolist(), patches, strict=True)
@@ -104,6 +108,9 @@ def entry_colours(codebook: Tensor) -> list[str]:
     return [
         f"oklab({light:.3f} {a:.3f} {b:.3f})"
         for light, a, b in zip(
-            (0.45 + 0.45 * lightness).tolist(), (0.3 * first - 0.15).tolist(), (0.3 * second - 0.15).tolist(), strict=True
+            (0.45 + 0.45 * lightness).tolist(),
+            (0.3 * first - 0.15).tolist(),
+            (0.3 * second - 0.15).tolist(),
+            strict=True,
         )
     ]

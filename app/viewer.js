@@ -3,6 +3,8 @@
    value = { run, title, channel, grid: [rows, columns], size: [width, height], total, count, seeds, sampler, summary,
              steps: [{ filled: [[index]], codes: [[code]], previews: ["data:..."], known, computed, masked, seconds }],
              done, error }
+   An edit has more: given: { cells: [[index]], codes: [[code]] } known from the start, and the previews start (what it
+   starts from) and before (the picture as it was).
    `filled`, `codes` and `previews` have one entry per picture; indices count cells row by row. Steps only ever grow. */
 function mountViewer(element, trigger, props, watch) {
   const root = element.querySelector(".viewer");
@@ -15,6 +17,7 @@ function mountViewer(element, trigger, props, watch) {
   let images = [];       // images[step][picture]: decoded previews
   let born = [];         // born[picture][cell]: the step at which a cell came in, -1 while unknown
   let codes = [];        // codes[picture][cell]
+  let start = null, original = null;  // of an edit: what it starts from, and the picture as it was
   let shown = -1, picture = 0, view = "picture", lines = true;
   let follow = true, refused = false, glowFrom = 0, frame = 0;
   let grid = props.grid || [16, 16], size = props.size || [64, 64];
@@ -25,13 +28,7 @@ function mountViewer(element, trigger, props, watch) {
   const finished = () => ["done", "stopped"].includes(root.dataset.state);
   const clean = () => finished() && shown === last();  // the finished picture carries no marks
 
-  /* ---------- sizes: whole device pixels per picture pixel, so art stays crisp ---------- */
-  function fit(space, side) {
-    const density = window.devicePixelRatio || 1;
-    const whole = Math.floor((space * density) / side);
-    return whole >= 1 ? whole / density : space / side;
-  }
-
+  /* ---------- sizes ---------- */
   /* Thumbnails of about 128 px, four or two in a row, so that rows are even. */
   function row(width) {
     const count = run?.count || 1, gap = 12;
@@ -46,7 +43,7 @@ function mountViewer(element, trigger, props, watch) {
     if (!width) return;
     const phone = window.matchMedia("(max-width: 767px)").matches;
     const space = phone ? width : Math.min(width, Math.max(384, Math.min(640, window.innerHeight - 312)));
-    const scale = fit(space, Math.max(...size));
+    const scale = fitWhole(space, Math.max(...size));
     const density = window.devicePixelRatio || 1;
     canvas.width = Math.round(size[0] * scale * density);
     canvas.height = Math.round(size[1] * scale * density);
@@ -56,7 +53,7 @@ function mountViewer(element, trigger, props, watch) {
     const across = row(Math.min(width, 892));
     strip.style.maxWidth = `${across.width}px`;
     for (const thumb of strip.querySelectorAll("canvas")) {
-      const small = fit(across.side, Math.max(...size));
+      const small = fitWhole(across.side, Math.max(...size));
       thumb.width = Math.round(size[0] * small * density);
       thumb.height = Math.round(size[1] * small * density);
       thumb.style.width = `${size[0] * small}px`;
@@ -70,8 +67,8 @@ function mountViewer(element, trigger, props, watch) {
     const stage = target === canvas, age = calm.matches ? 1 : Math.min((performance.now() - glowFrom) / GLOW, 1);
     drawCells(target, {
       grid, size, shown, lines: stage && lines, view: stage ? view : "picture", colour,
-      total: run?.total || 1, born: run ? born[which] : null, codes: codes[which], image: images[shown]?.[which],
-      hint: run ? new Set() : firstCells(grid, Math.round((grid[0] * grid[1]) / 9)),
+      total: run?.total || 1, born: run ? born[which] : null, codes: codes[which], image: view === "before" && stage ? original : images[shown]?.[which] ?? start,
+      hint: run?.given ? { has: () => true } : run ? new Set() : firstCells(grid, Math.round((grid[0] * grid[1]) / 9)),
       glow: marks ? { age, fades: clean() } : null, font: getComputedStyle(find(".viewer-seed")).fontFamily,
     });
   }
@@ -92,6 +89,8 @@ function mountViewer(element, trigger, props, watch) {
 
   /* ---------- words and numbers ---------- */
   const NOTES = {
+    before: "The picture as it was before the edit.",
+    edit: "Tinted cells are drawn anew around the rest, which is known from the start.",
     picture: "Cells fill in as their codes become known; this step's cells are in the accent colour.",
     codes: "Each cell is one code: the number of an entry in the tokenizer's codebook.",
     halton: "Dark came first, pale last. Halton scatters each step evenly, like rain.",
@@ -102,7 +101,7 @@ function mountViewer(element, trigger, props, watch) {
 
   function describe() {
     const note = find(".viewer-note p");
-    note.textContent = view === "order" ? NOTES[run?.sampler || props.sampler] || NOTES.halton : NOTES[view];
+    note.textContent = view === "order" ? NOTES[run?.sampler || props.sampler] || NOTES.halton : NOTES[view === "picture" && run?.given ? "edit" : view];
     find(".viewer-ramp").hidden = view !== "order";
     const put = (name, value, rest) => {
       const place = find(`[data-number="${name}"]`);
@@ -231,7 +230,7 @@ function mountViewer(element, trigger, props, watch) {
   /* ---------- what arrives ---------- */
   function load(source) {
     const image = new Image();
-    image.addEventListener("load", () => { if (images[shown]?.includes(image)) draw(); });
+    image.addEventListener("load", () => { if (images[shown]?.includes(image) || [start, original].includes(image)) draw(); });
     image.src = source;
     return image;
   }
@@ -278,6 +277,11 @@ function mountViewer(element, trigger, props, watch) {
     images = [];
     born = Array.from({ length: value.count }, () => new Array(grid[0] * grid[1]).fill(-1));
     codes = born.map((row) => row.slice());
+    [start, original] = [value.start, value.before].map((source) => (source ? load(source) : null));
+    value.given?.cells.forEach((cells, which) => cells.forEach((cell, at) => {
+      born[which][cell] = -2;
+      codes[which][cell] = value.given.codes[which][at];
+    }));
     [shown, picture, follow] = [-1, 0, true];
     root.dataset.state = "running";
     buildTicks();
@@ -309,6 +313,8 @@ function mountViewer(element, trigger, props, watch) {
     draw();
   }
 
+  find('[data-view="before"]').hidden = !props.before;
+  if (props.again?.length) [find('[data-reuse="settings"]').textContent, find('[data-reuse="settings"]').title] = props.again;
   window.pgm?.register(channel, { wait, stop, settle, at: () => ({ picture, step: shown }) });
   new ResizeObserver(resize).observe(element);
   new MutationObserver(draw).observe(document.body, { attributes: true, attributeFilter: ["class"] });

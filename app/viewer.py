@@ -36,12 +36,21 @@ class Record(gr.HTML):
         return {"type": "object"}
 
 
-def viewer(channel: str, grid: tuple[int, int], size: tuple[int, int], total: int, empty: str) -> Record:
+def viewer(
+    channel: str,
+    grid: tuple[int, int],
+    size: tuple[int, int],
+    total: int,
+    empty: str,
+    again: tuple[str, str] | None = None,
+    before: bool = False,
+) -> Record:
     """Stage, timeline, numbers and pictures of one reveal; its value comes from `app.reveal`.
 
     channel names the tab ("image"): its buttons are `#<channel>-generate`, `#<channel>-stop`, `#<channel>-notice`.
     grid (rows, columns), size (width, height) in pixels and the number of steps are shown before the first run, with
     `empty` as the sentence that says what to do.
+    again: other words and title for the button that reuses settings; before: offer the picture an edit started from.
     Events: `.reuse` ({what: "seed" | "settings", picture}) and `.save` ({kind, picture, step}).
     """
     script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("cells.js", "timeline.js", "viewer.js"))
@@ -56,6 +65,8 @@ def viewer(channel: str, grid: tuple[int, int], size: tuple[int, int], total: in
         total=total,
         empty=empty,
         movies=has_movies(),
+        again=list(again or ()),
+        before=before,
     )
 
 

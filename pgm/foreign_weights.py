@@ -6,6 +6,7 @@ Tensors are mapped from the file: what is not used, such as an optimizer's state
 """
 
 import pickle
+import re
 import threading
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -97,9 +98,7 @@ def read_torch_file(path: str | Path) -> Any:
         names = set(get_unsafe_globals_in_checkpoint(path)) if mapped else set()
         refused = sorted(name for name in names if not _accepted(name))
         if refused:
-            raise UnsafeWeightsError(
-                f"{path.name} is refused: it needs {', '.join(refused)}, which reading tensors does not"
-            )
+            raise _refusal(path, refused)
         accepted = [
             (PLAIN_CONTAINERS.get(name) or type("StandIn", (StandIn,), {}), name)
             for name in sorted(names | set(STAND_IN_NAMES))
@@ -110,9 +109,8 @@ def read_torch_file(path: str | Path) -> Any:
     except UnsafeWeightsError:
         raise
     except pickle.UnpicklingError as error:
-        raise UnsafeWeightsError(
-            f"{path.name} is refused: it is not a torch file, or holds more than tensors ({_reason(error)})"
-        ) from error
+        # Of torch's message, which goes on to advise switching its checks off, only the name it met is of use.
+        raise _refusal(path, re.findall(r"GLOBAL ([\w.]+)", str(error))[:1]) from error
     except DAMAGE as error:
         raise ValueError(
             f"{path.name} is truncated or not a torch file ({type(error).__name__}); download it again"
@@ -148,7 +146,9 @@ def _accepted(name: str) -> bool:
     return name in STAND_IN_NAMES or name in PLAIN_CONTAINERS or name.split(".")[0] in STAND_IN_PACKAGES
 
 
-def _reason(error: Exception) -> str:
-    # torch's message goes on for paragraphs and advises switching its checks off; only what it met is of use.
-    _, found, what = str(error).partition("WeightsUnpickler error:")
-    return what.strip().splitlines()[0].split(" was not an")[0].strip()[:120] if found else type(error).__name__
+def _refusal(path: Path, names: Sequence[str]) -> UnsafeWeightsError:
+    if names:
+        return UnsafeWeightsError(
+            f"{path.name} is refused: it needs {', '.join(names)}, which reading tensors does not"
+        )
+    return UnsafeWeightsError(f"{path.name} is refused: it is not a torch file, or holds more than tensors")

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         generate_steps,
         load,
         models,
-        public_models,
         unavailable_models,
         why_unavailable,
     )
@@ -30,7 +29,6 @@ __all__ = [
     "load",
     "models",
     "outpaint",
-    "public_models",
     "unavailable_models",
     "variations",
     "why_unavailable",

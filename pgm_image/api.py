@@ -9,7 +9,6 @@ from pgm_image.registry import (
     load,
     model_info,
     models,
-    public_models,
     unavailable_models,
     why_unavailable,
 )
@@ -21,7 +20,6 @@ __all__ = [
     "generate_steps",
     "load",
     "models",
-    "public_models",
     "unavailable_models",
     "why_unavailable",
 ]

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from pgm.arguments import whole_number
 from pgm.foreign_weights import read_state_dict
 from pgm.partition_transformer import PartitionTransformer
-from pgm_image.model_card import write_card
+from pgm_image.conversion_card import write_card
 from pgm_image.model_info import ModelInfo
 from pgm_image.pipeline import PGMPipeline
 from pgm_image.public_layout import identify, infer_config
@@ -37,6 +38,9 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"model must be one of {', '.join(PUBLIC_MODELS)}, got {args.model!r}")
     if args.tokenizer is not None and not args.tokenizer.exists():
         raise ValueError(f"tokenizer must be a file or a folder, got {str(args.tokenizer)!r}, which does not exist")
+    for option in ("grid", "heads"):
+        if getattr(args, option) is not None:
+            whole_number(option, getattr(args, option), 1)
     state = read_state_dict(args.source)
     model = PUBLIC_MODELS[args.model] if args.model else identify(state)
     if model is None and args.tokenizer is None:

@@ -157,11 +157,12 @@ def edit_cells(
     cells: Any,
     class_id: Any = None,
     *,
+    invert: bool = False,
     fit: Fit = "whole",
     composite: bool = True,
     **arguments: Any,
 ) -> Edit:
-    """As `repaint`, for cells (row-major numbers) chosen on the grid itself."""
+    """As `repaint`, for cells (row-major numbers) chosen on the grid itself; those that show only margin do not count."""
     request = make_request(info, class_id, **arguments)
     chosen = np.zeros(info.length, dtype=bool)
     for cell in cells:
@@ -169,7 +170,11 @@ def edit_cells(
             raise ValueError(f"cells must be numbers in 0..{info.length - 1}, got {cell!r}")
         chosen[cell] = True
     picture, frame = _framed(info, image, fit)
-    return _edit(picture, frame, chosen.reshape(info.grid), request, composite, "repaint")
+    shown = frame.shown()
+    chosen = shown & (chosen.reshape(info.grid) ^ bool(invert))
+    if (chosen == shown).all():  # a mask painted all over takes the margins with it
+        chosen = np.ones_like(shown)
+    return _edit(picture, frame, chosen, request, composite, "repaint")
 
 
 def read_image(image: Any) -> Image.Image:

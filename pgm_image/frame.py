@@ -69,6 +69,13 @@ class Frame:
         by_column = np.stack([mask[:, a:b].any(1) for a, b in _looks(self.across, columns, self.side, width)], 1)
         return np.stack([by_column[a:b].any(0) for a, b in _looks(self.down, rows, self.side, height)])
 
+    def shown(self) -> np.ndarray:
+        """(rows, columns) bool: cells that show some of the picture, not only margin."""
+        rows, columns = self.grid
+        down = [a < b for a, b in _looks(self.down, rows, self.side, self.height)]
+        across = [a < b for a, b in _looks(self.across, columns, self.side, self.width)]
+        return np.array(down)[:, None] & np.array(across)[None]
+
     def pixels(self, cells: np.ndarray) -> np.ndarray:
         """cells: (rows, columns) bool -> (height, width) bool, the picture's pixels that belong to them."""
         rows, columns = self.grid

@@ -1,77 +1,135 @@
-"""The card of a model folder: README.md with the front matter that the Hugging Face hub reads."""
+"""`python -m pgm_image card`: the README of a model folder, from what training and evaluation wrote down."""
 
+import argparse
+import json
 from pathlib import Path
+from typing import Any
 
-from pgm_image.model_info import ModelInfo
+from pgm_image.learning_curve import draw_curves, read_metric
+from pgm_image.model_info import ModelInfo, read_info
 
-PAPERS = {
-    "pgm": "Partition Generative Modeling: Masked Modeling Without Masks (arXiv 2505.18883)",
-    "maskgit": "Halton Scheduler for Masked Generative Image Transformer (arXiv 2503.17076)",
-}
-
-
-def write_card(folder: str | Path, info: ModelInfo, source: str, half: bool, note: str = "") -> None:
-    """Write README.md: what the model is, where it comes from, how to sample it, what is not known of it.
-
-    source: the file it was made from; half: whether the transformer was stored in float16.
-    """
-    (Path(folder) / "README.md").write_text(card(info, source, half, note), encoding="utf-8")
+CURVE = "curve.svg"
 
 
-def card(info: ModelInfo, source: str, half: bool, note: str = "") -> str:
-    """The text of the card."""
-    settings = "\n".join(f"| {key} | {value} |" for key, value in info.recommended.items())
-    published = ", ".join(f"{key}={value!r}" for key, value in info.published.items())
-    origin = f" (published as {info.source})" if info.source else ""
-    precision = "float16" if half else "the precision of that file"
-    lines = [
-        "---",
-        "license: other",
-        f"license_name: {_quoted(info.licence)}",
-        "library_name: pgm-image",
-        "pipeline_tag: unconditional-image-generation",
-        *(["datasets:", "- imagenet-1k"] if len(info.classes) == 1000 else []),
-        "tags:",
-        f"- {info.architecture}",
-        "- class-conditional-image-generation",
-        "---",
-        "",
-        f"# {info.title}",
-        "",
-        f"{info.parameters / 1e6:.1f} million parameters, {info.image_size} pixels, {info.grid[0]}x{info.grid[1]} "
-        f"codes of {info.codebook_size}, {len(info.classes)} classes. Method: {PAPERS[info.architecture]}.",
-        "",
-        f"Converted from `{source}`{origin}, transformer stored in {precision}. Nothing was trained or changed. "
-        f"Licence: {info.licence}.",
-        "",
-        "## Use",
-        "",
-        "```python",
-        "from pgm_image import PGMPipeline",
-        "",
-        'pipe = PGMPipeline.from_pretrained("path of this folder")',
-        f'pipe({info.classes[min(1, len(info.classes) - 1)]!r}, seed=0)[0].save("picture.png")',
-        "```",
-        "",
-        "## Recommended settings",
-        "",
-        "Taken where none are given.",
-        "",
-        "| setting | value |",
-        "|---|---|",
-        settings,
-        "",
-        *([f"As the authors' own code samples: `{published}` in addition.", ""] if published else []),
-        "## Evaluation and limits",
-        "",
-        f"FID published by its authors: {info.fid}." if info.fid else "No FID is recorded for this file.",
-        *([note] if note else []),
-        "It generates classes of its training set only; pictures may carry the biases of that set, and small faces and "
-        "text are often malformed.",
-        "",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("--model", required=True, type=Path, help="model folder, gets README.md and evaluation.json")
+    parser.add_argument("--report", required=True, type=Path, help="JSON of `evaluate --out`")
+    parser.add_argument("--run", type=Path, help="folder of the transformer's training run")
+    parser.add_argument("--tokenizer-report", type=Path, help="JSON of `evaluate --tokenizer --out`")
+    parser.add_argument("--training", type=Path, help="Markdown file: how it was trained, hardware, hours, commands")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the card, the curve and the report beside the weights."""
+    info, report = read_info(args.model), json.loads(args.report.read_text())
+    tokenizer = json.loads(args.tokenizer_report.read_text()) if args.tokenizer_report else None
+    training = args.training.read_text().strip() if args.training else ""
+    if args.run:
+        metrics = args.run / "metrics.jsonl"
+        curves = {"training": read_metric(metrics, "loss"), "held out": read_metric(metrics, "held_out_loss")}
+        (args.model / CURVE).write_text(draw_curves(curves, "steps", "cross-entropy, nats per code"))
+        training += f"\n\n![Learning curve]({CURVE})"
+    (args.model / "README.md").write_text(model_card(info, report, tokenizer, training), encoding="utf-8")
+    reports = {"model": report, "tokenizer": tokenizer}
+    (args.model / "evaluation.json").write_text(json.dumps(reports, indent=1) + "\n")
+    print(args.model / "README.md")
+    return 0
+
+
+def model_card(info: ModelInfo, report: dict[str, Any], tokenizer: dict[str, Any] | None, training: str) -> str:
+    """Markdown with the header the hub reads; every number comes from the reports."""
+    sections = [
+        _header(info),
+        f"# {info.name}\n\n{info.title}. {info.parameters / 1e6:.1f} M parameters, {info.image_size} × "
+        f"{info.image_size} pixels as {info.grid[0]} × {info.grid[1]} codes of {info.codebook_size}, "
+        f"{len(info.classes)} classes, {len(info.styles)} styles.",
+        _usage(info),
+        "## Evaluation\n\n" + evaluation_table(report) + ("\n\n" + tokenizer_table(tokenizer) if tokenizer else ""),
+        "## Training\n\n" + training if training else "",
+        _limits(info),
+        _credits(info),
     ]
-    return "\n".join(lines)
+    return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', "'") + '"'
+def evaluation_table(report: dict[str, Any]) -> str:
+    """Markdown table of one evaluation, generated beside real held-out pictures."""
+    protocol, probe = report["protocol"], report["probe"]
+    generated, ceiling = report["distances"], report["ceiling"]
+    rows = [
+        (
+            "KID × 1000",
+            f"{generated['kid']:.1f} ± {generated['kid_std']:.1f}",
+            f"{ceiling['kid']:.1f} ± {ceiling['kid_std']:.1f}",
+        ),
+        ("FID", _number(generated["fid"]), _number(ceiling["fid"])),
+    ]
+    for name, key in (("class", "class"), ("style", "style")):
+        made, real = probe[f"{key}_generated"], probe[f"{key}_heldout"]
+        for top in ("top1", "top5"):
+            if made is not None and not (key == "style" and top == "top5"):
+                rows.append((f"{name} top-{top[-1]}", f"{made[top]:.1%}", f"{real[top]:.1%}"))
+    for near in report["nearest"]:
+        rows.append(
+            (f"nearer than the 1st percentile of held-out ({near['space']})", f"{near['share_below_1']:.1%}", "1.0%")
+        )
+    settings = ", ".join(f"{key} {value}" for key, value in protocol["settings"].items() if value is not None)
+    lines = ["| | generated | real held-out |", "|---|---|---|", *(f"| {a} | {b} | {c} |" for a, b, c in rows)]
+    note = (
+        f"{protocol['samples']} samples ({settings}); reference: {protocol['reference']}. Distances by "
+        f"{protocol['distance_features']}, recognition by {protocol['recognition_features']}: not comparable with "
+        f"published FID. `evaluation.json` has everything."
+    )
+    return "\n".join(lines) + "\n\n" + note
+
+
+def tokenizer_table(report: dict[str, Any]) -> str:
+    """One sentence about the tokenizer on held-out concepts."""
+    parts = [f"Tokenizer on held-out concepts: PSNR {report['psnr']:.2f} dB, L1 {report['l1']:.2f} of 255"]
+    parts.append(f"{report['usage']:.0%} of the codebook in use, perplexity {report['perplexity']:.0f}")
+    parts.append(f"reconstruction KID × 1000 {report['distances']['kid']:.1f}")
+    return ", ".join(parts) + "."
+
+
+def _header(info: ModelInfo) -> str:
+    return "\n".join(
+        [
+            "---",
+            f"license: {info.licence.lower()}",
+            "library_name: pgm-image",
+            "pipeline_tag: unconditional-image-generation",
+            "tags: [image-generation, class-conditional, partition-generative-model]",
+            "---",
+        ]
+    )
+
+
+def _usage(info: ModelInfo) -> str:
+    settings = ", ".join(f"{key} {value}" for key, value in info.recommended.items())
+    return (
+        "## Use\n\n```python\nimport pgm_image\n\n"
+        f'pgm_image.generate(class_id="{info.classes[min(27, len(info.classes) - 1)]}", model="{info.name}")\n```\n\n'
+        f"Recommended settings, used when nothing else is asked for: {settings}."
+    )
+
+
+def _limits(info: ModelInfo) -> str:
+    text = "## Limits\n\nA small model of a small set: drawings only; rare classes are weaker than common ones."
+    if info.unseen:
+        pairs = len(info.classes) * len(info.styles)
+        text += f" {len(info.unseen)} of the {pairs} class and style pairs have no training picture."
+    return text
+
+
+def _credits(info: ModelInfo) -> str:
+    if not info.credits:
+        return ""
+    rows = [f"| {c['style']} | {c['artwork']} | {c['licence']} | {c['source']} |" for c in info.credits]
+    table = "\n".join(["| Style | Artwork | Licence | Source |", "|---|---|---|---|", *rows])
+    note = "Where the artwork's licence asks for credit, it is due for pictures close to it, too."
+    return f"## Data and credits\n\n{table}\n\n{note}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"

@@ -13,16 +13,12 @@ ASSETS = Path(__file__).resolve().parent.parent / "assets"
 DEFAULT_MODEL = "emoji64"
 
 
-def models() -> list[ModelInfo]:
-    """All bundled models, the default first."""
+def models(public: bool = False) -> list[ModelInfo]:
+    """All bundled models, the default first; with `public` then the published ones, on this machine or not yet."""
     folders = sorted(path.parent for path in ASSETS.glob(f"*/{FILE}"))
     found = [read_info(folder) for folder in folders]
-    return sorted(found, key=lambda info: (info.name != DEFAULT_MODEL, info.name))
-
-
-def public_models() -> list[ModelInfo]:
-    """All published models that can be used by name, on this machine or not yet."""
-    return [model.info() for model in PUBLIC_MODELS.values()]
+    bundled = sorted(found, key=lambda info: (info.name != DEFAULT_MODEL, info.name))
+    return [*bundled, *(model.info() for model in PUBLIC_MODELS.values() if public)]
 
 
 def public_model(name: str | Path) -> PublicModel | None:
@@ -38,7 +34,8 @@ def why_unavailable(name: str | Path, online: bool | None = None) -> str | None:
     """
     public = public_model(name)
     if public is None:
-        find_folder(name)
+        if not _is_hub_id(str(name)):
+            find_folder(name)
         return None
     from pgm_image import public_loading
 

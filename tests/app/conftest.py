@@ -24,8 +24,8 @@ class Served:
     pipeline: FakePipeline
 
 
-def _serve(pipeline: FakePipeline, limits: Limits) -> Iterator[Served]:
-    page = build(pipelines={"fake": pipeline}, limits=limits)
+def _serve(pipeline: FakePipeline, limits: Limits, *others: FakePipeline) -> Iterator[Served]:
+    page = build(pipelines={one.info.name: one for one in (pipeline, *others)}, limits=limits)
     try:
         _, url, _ = page.launch(
             **launch_settings(), prevent_thread_lock=True, quiet=True, inbrowser=False, ssr_mode=False
@@ -53,3 +53,10 @@ def crowded() -> Iterator[Served]:
 @pytest.fixture
 def pipeline() -> FakePipeline:
     return FakePipeline(step_seconds=0.0)
+
+
+@pytest.fixture
+def with_twin() -> Iterator[Served]:
+    """A page with a partition model and its masked twin."""
+    pipeline = FakePipeline(step_seconds=0.03)
+    yield from _serve(pipeline, Limits(), FakePipeline(0.05, "fake-maskgit", twin_of=pipeline))

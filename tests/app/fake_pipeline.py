@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from PIL import Image, ImageDraw
 from pgm.sampling import Step
 from pgm_image.model_info import ModelInfo
 from pgm_image.request import Request, make_request
+from tokenizer.pixels import to_pil
 
 CLASSES = ("cat", "dog", "fox", "goldfish", "house", "owl", "panda", "red apple", "rocket", "sun", "tulip", "whale")
 STYLES = ("Crayon", "Flat", "Ink")
@@ -18,10 +20,10 @@ STYLES = ("Crayon", "Flat", "Ink")
 class FakePipeline:
     """Reveals a drawn 64 x 64 picture on a 16 x 16 grid. A code is the number of a patch that has been drawn before."""
 
-    def __init__(self, step_seconds: float = 0.02, name: str = "fake") -> None:
+    def __init__(self, step_seconds: float = 0.02, name: str = "fake", twin_of: "FakePipeline | None" = None) -> None:
         self.info = ModelInfo(
             name=name,
-            architecture="pgm",
+            architecture="maskgit" if twin_of else "pgm",
             title="Drawn faces 64",
             image_size=64,
             grid=(16, 16),
@@ -37,8 +39,9 @@ class FakePipeline:
             credits=({"style": "Flat", "artwork": "Drawn for tests", "licence": "CC0", "source": ""},),
         )
         self.step_seconds = step_seconds
-        self.patches: list[np.ndarray] = []
-        self._numbers: dict[bytes, int] = {}
+        self.patches: list[np.ndarray] = twin_of.patches if twin_of else []
+        self.tokenizer = FakeTokenizer(self)
+        self._numbers: dict[bytes, int] = twin_of._numbers if twin_of else {}
         self.started = self.closed = self.steps_run = self.running = self.most_running = 0
 
     def request(self, class_id: object, **settings: object) -> Request:
@@ -49,7 +52,7 @@ class FakePipeline:
         *_, step = self.steps(self.request(class_id, **settings))
         return self.decode(step.codes)
 
-    def steps(self, request: Request) -> Iterator[Step]:
+    def steps(self, request: Request, known_codes: torch.Tensor | None = None) -> Iterator[Step]:
         start = time.perf_counter()
         self.started += 1
         self.running += 1
@@ -60,20 +63,25 @@ class FakePipeline:
             labels = zip(request.classes, request.styles, request.seeds, strict=True)
             goal = torch.stack([self._encode(draw(*label)) for label in labels])
             orders = torch.stack([order_of(request.sampling.order, seed, self.info.grid) for seed in request.seeds])
+            codes = torch.full((len(request), length), -1) if known_codes is None else known_codes.clone()
+            orders = torch.stack(
+                [order[row[order] < 0] for order, row in zip(orders, codes, strict=True)]
+            )  # (B, unknown): every picture of a request has as many
+            given, length = length - orders.shape[1], orders.shape[1]
+            steps = min(steps, length)
             ends = [round(length * (1 - np.cos(np.pi / 2 * (k + 1) / steps))) for k in range(steps)]
             ends = [max(end, k + 1) for k, end in enumerate(ends)]
             ends[-1] = length
-            codes = torch.full((len(request), length), -1)
             passes = 2 if guided else 1
             computed = masked = before = 0
             for index, end in enumerate(ends):
                 time.sleep(self.step_seconds)
                 self.steps_run += 1
-                filled = torch.zeros(len(request), length, dtype=torch.bool)
+                filled = torch.zeros(codes.shape, dtype=torch.bool)
                 filled.scatter_(1, orders[:, before:end], True)
                 codes = torch.where(filled, goal, codes)
-                computed += passes * (end + 1)
-                masked += passes * (length + 1)
+                computed += passes * ((length if self.info.architecture == "maskgit" else end) + given + 1)
+                masked += passes * (length + given + 1)
                 yield Step(index, steps, codes, codes >= 0, filled, computed, masked, time.perf_counter() - start)
                 before = end
         finally:
@@ -84,10 +92,16 @@ class FakePipeline:
         paper = np.full((4, 4, 3), 255, np.uint8)
         pictures = []
         for row in codes.tolist():
-            tiles = np.stack([self.patches[code] if code >= 0 else paper for code in row])
+            tiles = np.stack([self.patch(code) if code >= 0 else paper for code in row])
             tiles = tiles.reshape(16, 16, 4, 4, 3).transpose(0, 2, 1, 3, 4).reshape(64, 64, 3)
             pictures.append(Image.fromarray(tiles, "RGB"))
         return pictures
+
+    def patch(self, code: int) -> np.ndarray:
+        """(4, 4, 3) uint8 look of a code; those never drawn have a colour of their own."""
+        if code < len(self.patches):
+            return self.patches[code]
+        return np.full((4, 4, 3), np.random.default_rng(code).integers(0, 256, 3), np.uint8)
 
     def _encode(self, picture: Image.Image) -> torch.Tensor:
         tiles = np.asarray(picture).reshape(16, 4, 16, 4, 3).transpose(0, 2, 1, 3, 4).reshape(256, 4, 4, 3)
@@ -98,6 +112,39 @@ class FakePipeline:
                 self.patches.append(tile)
             numbers.append(number)
         return torch.tensor(numbers)
+
+
+class FakeTokenizer:
+    """Patches as codes: what has been drawn before, else the nearest of the first patches, so that pictures come back
+    changed.
+    """
+
+    def __init__(self, pipeline: FakePipeline) -> None:
+        self.pipeline = pipeline
+        self.config = SimpleNamespace(image_size=64, factor=4)
+
+    @property
+    def quantizer(self) -> SimpleNamespace:
+        rows = [self.pipeline.patch(code).mean((0, 1)) for code in range(self.pipeline.info.codebook_size)]
+        return SimpleNamespace(codebook=torch.tensor(np.stack(rows), dtype=torch.float32))
+
+    def encode(self, images: torch.Tensor) -> torch.Tensor:
+        codes = []
+        codebook = self.quantizer.codebook
+        for image in to_pil(images):
+            tiles = np.asarray(image).reshape(16, 4, 16, 4, 3).transpose(0, 2, 1, 3, 4).reshape(256, 4, 4, 3)
+            means = torch.from_numpy(tiles.mean((1, 2))).float()
+            nearest = torch.cdist(means, codebook).argmin(1).tolist()
+            known = self.pipeline._numbers
+            codes.append([known.get(tile.tobytes(), near) for tile, near in zip(tiles, nearest, strict=True)])
+        return torch.tensor(codes).reshape(len(images), 16, 16)
+
+    def decode_images(self, codes: torch.Tensor) -> list[Image.Image]:
+        rows = [
+            [np.concatenate([self.pipeline.patch(code) for code in line], 1) for line in grid]
+            for grid in codes.tolist()
+        ]
+        return [Image.fromarray(np.concatenate(lines, 0), "RGB") for lines in rows]
 
 
 def order_of(sampler: str, seed: int, grid: tuple[int, int]) -> torch.Tensor:

@@ -159,7 +159,10 @@ def test_a_missing_file_and_one_without_weights_are_named(tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_the_optimizers_state_is_not_read_into_memory(tmp_path):
     megabyte = 2**20
-    content = {"model_state_dict": STATE, "optimizer_state_dict": {"state": {0: {"exp_avg": torch.ones(24 * megabyte)}}}}
+    content = {
+        "model_state_dict": STATE,
+        "optimizer_state_dict": {"state": {0: {"exp_avg": torch.ones(24 * megabyte)}}},
+    }
     torch.save(content, tmp_path / "file.ckpt")
     assert (tmp_path / "file.ckpt").stat().st_size > 96 * megabyte
     del content

@@ -1,6 +1,7 @@
 """Generating texts: seeds, batches, prompts kept to the letter, samplers, lengths, latents, bad arguments."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ from pgm_text.request import SAMPLERS
 from pgm_text.tokenizer import Tokenizer
 
 KINDS = ("pgm", "mdlm", "rmdm")
-ODD = ["a <|endoftext|> b", "<|bos|>", "<script>1</script>", "wave 👋🏽", "שלום", "two\nlines", "nul \0", "   ", "ends with space "]
+ODD = [
+    "a <|endoftext|> b", "<|bos|>", "<script>1</script>", "wave 👋🏽", "שלום", "two\nlines", "nul \0", "   ",
+    "ends with space ",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -96,6 +100,18 @@ def test_shorter_texts_end_by_an_end_token_that_is_given_not_shown(pipelines):
     tokenizer = pipelines["pgm"].tokenizer
     assert calls[0].tolist() == [[tokenizer.bos_id, tokenizer.eos_id]]
     assert [tokens.shape[1] for tokens in calls] == [2, 5, 8]
+
+
+def test_running_text_has_no_end_behind_its_window(pipelines, text_model):
+    info = replace(pipelines["mdlm"].info, layout="wrapped", length=39)
+    for kind in ("pgm", "mdlm"):
+        pipeline = TextPipeline(text_model(kind), pipelines[kind].tokenizer, info)
+        *_, last = pipeline.generate_steps("a raven", length=12, steps=4)
+        assert last.codes.shape == (1, 12)
+        assert last.computed == (4 * 40 if kind == "mdlm" else last.computed)
+    ends = torch.tensor([[pipeline.tokenizer.eos_id, *pipeline.tokenizer.encode("a raven")]])
+    assert pipeline.decode(ends) == ["a raven"]  # documents follow each other
+    assert pipelines["pgm"].decode(ends) == [""]
 
 
 def test_seeds_may_come_as_any_kind_of_whole_number(pipelines):

@@ -74,6 +74,15 @@ def test_wrappers_around_the_weights_are_recognised(reference, tmp_path, prefix,
     )  # fmt: skip
 
 
+def test_a_tokenizer_inside_a_larger_model_is_taken_out_and_the_rest_counted(reference, tmp_path):
+    state = {f"first_stage_model.{key}": value for key, value in reference.state_dict().items()}
+    state |= {"model.diffusion_model.out.weight": torch.zeros(2), "cond_stage_model.table": torch.zeros(2)}
+    torch.save({"state_dict": state}, tmp_path / "model.ckpt")
+    with pytest.warns(UserWarning, match="2 tensors outside first_stage_model. are ignored"):
+        ours = convert_file(tmp_path / "model.ckpt", image_size=16)
+    assert torch.equal(ours.quantizer.codebook, reference.quantize.embedding.weight)
+
+
 def test_missing_and_unexpected_keys_are_counted_and_named(reference):
     state = reference.state_dict()
     del state["decoder.conv_out.bias"]

@@ -1,0 +1,321 @@
+/* Several reveals over one timeline, or a sheet of pictures.
+
+   value = { run, kind: "sides", title, summary, sides: [{ label, ...value of a reveal }], done, verdict }
+         | { run, kind: "sweep", title, summary, settings, steps, guidance, size, cells: [{ row, column, picture,
+             computed, seconds }], done }
+         | { run, error } */
+function mountCompare(element, trigger, props, watch) {
+  const root = element.querySelector(".viewer"), page = document.documentElement;
+  const find = (selector) => root.querySelector(selector);
+  const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
+  const GLOW = 600, CHANNEL = "compare";
+  const FAIRNESS = {
+    sides: "Steps alternate, and each clock runs only during its own steps. Decoding the picture is left out.",
+    sweep: "Seconds leave out decoding the picture. Choose a picture to use its settings.",
+  };
+  const kept = { sides: null, sweep: null };  // the last value of each kind
+  const states = { sides: "idle", sweep: "idle" };
+  let panels = [];        // per side: canvas, places of its numbers, images[step], born[cell], codes[cell]
+  let built = "";         // what the panels were built for
+  let shown = -1, view = "picture", lines = true, follow = true, refused = false, glowFrom = -GLOW, frame = 0;
+  let chosen = null;      // cell of the sheet
+
+  const mode = () => page.dataset.compare || props.mode;
+  const kind = () => (mode() === "sweep" ? "sweep" : "sides");
+  const run = () => kept[kind()];
+  const colour = (name) => getComputedStyle(element).getPropertyValue(name).trim();
+  const number = (value) => value.toLocaleString("en");
+  const seconds = (value) => `${value.toFixed(value < 10 ? 2 : 1)} s`;
+  const made = () => (kept.sides ? Math.max(...kept.sides.sides.map((side) => side.steps.length)) : 0);
+  const last = () => made() - 1;
+  const make = (tag, className, text) => Object.assign(document.createElement(tag), { className: className || "", textContent: text ?? "" });
+
+  /* ---------- stages ---------- */
+  function build() {
+    const value = kept.sides;
+    const fits = value && value.sides.length === (props.labels[mode()] || []).length;
+    const labels = fits || mode() === "sweep" ? value?.sides.map((side) => side.label) : props.labels[mode()];
+    const key = `${value?.run}|${labels}`;
+    if (!labels || key === built) return;
+    built = key;
+    if (!fits) kept.sides = null;
+    panels = labels.map((label, which) => {
+      const figure = make("figure", "compare-side"), canvas = make("canvas", "viewer-canvas");
+      const numbers = make("dl", "compare-numbers"), places = {};
+      canvas.setAttribute("role", "img");
+      for (const [name, words] of [["computed", "Codes computed"], ["seconds", "Time"], ["rate", "Pictures per second"]]) {
+        const cell = make("div");
+        places[name] = make("dd");
+        cell.append(make("dt", "", words), places[name]);
+        if (name === "computed") {
+          const meter = make("div", "viewer-meter");
+          meter.setAttribute("aria-hidden", "true");
+          meter.append(places.meter = document.createElement("i"));
+          cell.append(meter);
+        }
+        numbers.append(cell);
+      }
+      figure.append(make("figcaption", "", label), canvas, numbers);
+      const cells = value ? value.sides[0].grid[0] * value.sides[0].grid[1] : 0;
+      return { figure, canvas, places, label, which, images: [], born: new Array(cells).fill(-1), codes: new Array(cells).fill(-1) };
+    });
+    find(".compare-sides").replaceChildren(...panels.map((panel) => panel.figure));
+    timeline.build(value ? Math.max(...value.sides.map((side) => side.total)) : 16);
+    if (!value) shown = -1;
+    resize();
+  }
+
+  function shape() {
+    const side = kept.sides?.sides[0];
+    return { grid: side?.grid || props.grid, size: side?.size || props.size };
+  }
+
+  function resize() {
+    const width = find(".compare-sides").clientWidth;
+    if (width && panels.length) {
+      const { size } = shape(), density = window.devicePixelRatio || 1;
+      const gap = parseFloat(getComputedStyle(find(".compare-sides")).columnGap) || 0;
+      const room = Math.min((width - gap * (panels.length - 1)) / panels.length, 448);
+      const whole = Math.floor((room * density) / Math.max(...size));
+      const scale = whole >= 1 ? whole / density : room / Math.max(...size);
+      for (const { canvas } of panels) {
+        canvas.width = Math.round(size[0] * scale * density);
+        canvas.height = Math.round(size[1] * scale * density);
+        canvas.style.width = `${size[0] * scale}px`;
+        canvas.style.height = `${size[1] * scale}px`;
+        canvas.parentElement.style.width = canvas.style.width;
+      }
+    }
+    draw();
+  }
+
+  function draw() {
+    const { grid, size } = shape();
+    const age = calm.matches ? 1 : Math.min((performance.now() - glowFrom) / GLOW, 1);
+    for (const panel of panels) {
+      const side = kept.sides?.sides[panel.which];
+      const at = Math.min(shown, panel.images.length - 1);
+      drawCells(panel.canvas, {
+        grid, size, shown: at, lines, view, colour, total: side?.total || 1, born: side ? panel.born : null,
+        codes: panel.codes, image: panel.images[at], font: getComputedStyle(find(".viewer-settings")).fontFamily,
+        hint: side ? new Set() : firstCells(grid, Math.round((grid[0] * grid[1]) / 9)),
+        glow: side && at === shown ? { age, fades: kept.sides.done && shown === last() } : null,
+      });
+    }
+  }
+
+  function animate() {
+    cancelAnimationFrame(frame);
+    const tick = () => {
+      draw();
+      if (performance.now() - glowFrom < GLOW) frame = requestAnimationFrame(tick);
+    };
+    frame = requestAnimationFrame(tick);
+  }
+
+  /* ---------- words and numbers ---------- */
+  function describe() {
+    const value = run(), state = root.dataset.state = states[kind()];
+    root.dataset.kind = kind();
+    find(".viewer-title").textContent = { idle: "Nothing compared yet", waiting: "Getting ready" }[state] ?? value?.title ?? "";
+    find(".viewer-settings").textContent = value?.summary || "Settings and downloads will be here.";
+    find(".viewer-after").inert = !(value && ["done", "stopped"].includes(state));
+    find(".compare-verdict").textContent = value ? value.verdict || "" : state === "waiting" ? "" : props.empty[mode()];
+    if (value) find(".compare-verdict").append(make("small", "", FAIRNESS[kind()]));
+    if (kind() === "sides") {
+      const records = panels.map((panel) => kept.sides?.sides[panel.which].steps[Math.min(shown, kept.sides.sides[panel.which].steps.length - 1)]);
+      const most = Math.max(1, ...panels.map((panel) => kept.sides?.sides[panel.which].steps.at(-1)?.computed ?? 0));
+      panels.forEach(({ places, canvas, label, which }, k) => {
+        const record = records[k], side = kept.sides?.sides[which];
+        const finished = record && side.done && shown >= side.steps.length - 1;
+        places.computed.textContent = record ? number(record.computed) : "–";
+        places.meter.style.width = record ? `${(100 * record.computed) / most}%` : "0";
+        places.seconds.textContent = record ? seconds(record.seconds) : "–";
+        places.rate.textContent = finished && record.seconds > 0 ? (1 / record.seconds).toPrecision(2) : "–";
+        canvas.setAttribute("aria-label", record ? `${label}, step ${shown + 1}` : `${label}: empty grid of codes`);
+      });
+      const step = kept.sides && shown >= 0 ? `Step ${shown + 1} of ${kept.sides.sides[0].total}` : "Nothing to show yet";
+      timeline.paint(Array.from({ length: made() }, (_, k) => Math.max(...kept.sides.sides.map((side) => side.steps[k]?.filled[0].length || 0))), step);
+      find(".compare-use").hidden = true;
+    } else {
+      find(".compare-use").hidden = false;
+      find(".compare-use").disabled = !chosen;
+      find(".compare-use").title = chosen ? "Put these settings into the form of the image tab" : "Choose a picture of the sheet first";
+    }
+  }
+
+  /* ---------- sheet ---------- */
+  function buildSheet() {
+    const value = kept.sweep, place = find(".compare-sheet");
+    if (!value) {
+      place.replaceChildren(...Array.from({ length: 16 }, () => make("span", "compare-blank")));
+      place.dataset.blank = "";
+      return;
+    }
+    delete place.dataset.blank;
+    const table = make("table"), head = make("tr");
+    head.append(make("td"), ...value.guidance.map((one) => Object.assign(make("th", "", `Guidance ${one}`), { scope: "col" })));
+    table.append(head, ...value.steps.map((steps, row) => {
+      const line = make("tr");
+      line.append(Object.assign(make("th", "", steps === 1 ? "1 step" : `${steps} steps`), { scope: "row" }));
+      line.append(...value.guidance.map((guidance, column) => {
+        const cell = make("td"), button = Object.assign(make("button"), { type: "button", disabled: true });
+        button.dataset.cell = `${row},${column}`;
+        button.setAttribute("aria-label", `${steps} steps, guidance ${guidance}`);
+        button.setAttribute("aria-pressed", "false");
+        button.addEventListener("click", () => {
+          chosen = chosen?.row === row && chosen?.column === column ? null : { row, column };
+          table.querySelectorAll("button").forEach((other) =>
+            other.setAttribute("aria-pressed", other.dataset.cell === `${chosen?.row},${chosen?.column}`));
+          describe();
+        });
+        cell.append(button, make("span", "compare-time", "–"));
+        return cell;
+      }));
+      return line;
+    }));
+    place.replaceChildren(table);
+  }
+
+  function fillSheet() {
+    for (const cell of kept.sweep.cells) {
+      const button = find(`[data-cell="${cell.row},${cell.column}"]`);
+      if (!button || !button.disabled) continue;
+      button.disabled = false;
+      button.append(Object.assign(new Image(), { src: cell.picture, alt: "" }));
+      button.nextSibling.textContent = seconds(cell.seconds);
+    }
+  }
+
+  /* ---------- moving ---------- */
+  function show(step, glow) {
+    if (last() < 0) return;
+    shown = Math.min(Math.max(step, 0), last());
+    glowFrom = glow && !calm.matches ? performance.now() : -GLOW;
+    describe();
+    draw();
+    if (glow) animate();
+  }
+  const timeline = mountTimeline(find(".viewer-timeline"), {
+    last, shown: () => shown, show,
+    steer(step) {
+      show(step, false);
+      follow = shown === last();
+    },
+  });
+
+  root.querySelectorAll("[data-view]").forEach((button) => button.addEventListener("click", () => {
+    view = button.dataset.view;
+    root.querySelectorAll("[data-view]").forEach((other) => other.setAttribute("aria-pressed", other === button));
+    draw();
+  }));
+  find(".viewer-grid").addEventListener("click", (event) => {
+    lines = !lines;
+    event.currentTarget.setAttribute("aria-pressed", lines);
+    draw();
+  });
+  root.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () =>
+    trigger("save", { kind: button.dataset.save, step: Math.max(shown, 0) })));
+  find(".compare-use").addEventListener("click", () => {
+    const value = kept.sweep;
+    if (chosen) window.pgm?.bring({ ...value.settings, steps: value.steps[chosen.row], guidance_scale: value.guidance[chosen.column] });
+  });
+
+  /* ---------- what arrives ---------- */
+  function receive() {
+    const value = props.value;
+    if (!value || !value.run) return;
+    if (value.error) {
+      settle();
+      window.pgm?.notice(CHANNEL, value.error);
+      return;
+    }
+    const fresh = value.run !== kept[value.kind]?.run;
+    if (fresh && refused) return;
+    kept[value.kind] = value;
+    states[value.kind] = value.done ? "done" : "running";
+    if (value.kind === "sides") takeSides(value, fresh);
+    else takeSheet(fresh);
+    if (value.done) window.pgm?.running(CHANNEL, false);
+    describe();
+  }
+
+  function takeSides(value, fresh) {
+    if (fresh) {
+      timeline.pause();
+      [shown, follow] = [-1, true];
+      build();
+    }
+    let newest = null;
+    value.sides.forEach((side, which) => {
+      const panel = panels[which];
+      for (let k = panel.images.length; k < side.steps.length; k++) {
+        newest = new Image();
+        newest.addEventListener("load", draw);
+        newest.src = side.steps[k].previews[0];
+        panel.images.push(newest);
+        side.steps[k].filled[0].forEach((cell, at) => {
+          panel.born[cell] = k;
+          panel.codes[cell] = side.steps[k].codes[0][at];
+        });
+      }
+    });
+    const reveal = () => follow && show(last(), true);
+    if (newest) newest.decode().then(reveal, reveal);
+    else draw();
+  }
+
+  function takeSheet(fresh) {
+    if (fresh) {
+      chosen = null;
+      buildSheet();
+    }
+    fillSheet();
+  }
+
+  function wait() {
+    timeline.pause();
+    refused = false;
+    states[kind()] = "waiting";
+    describe();
+  }
+
+  function stop() {
+    refused = true;
+    settle();
+  }
+
+  function settle() {
+    for (const name of ["sides", "sweep"]) {
+      const value = kept[name], some = name === "sides" ? made() : value?.cells.length;
+      if (!["running", "waiting"].includes(states[name])) continue;
+      states[name] = value?.done ? "done" : some ? "stopped" : "idle";
+    }
+    describe();
+    draw();
+  }
+
+  function switchMode() {
+    const input = document.querySelector('#compare-mode input[value="twin"]');
+    if (input) {
+      input.disabled = Boolean(props.blocked);
+      input.closest("label").title = props.blocked || "";
+      input.closest("label").toggleAttribute("data-blocked", Boolean(props.blocked));
+    }
+    build();
+    describe();
+    draw();
+  }
+
+  window.pgm?.register(CHANNEL, { wait, stop, settle });
+  page.dataset.compare ||= props.mode;
+  new ResizeObserver(resize).observe(element);
+  new MutationObserver(draw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  new MutationObserver(switchMode).observe(page, { attributes: true, attributeFilter: ["data-compare"] });
+  watch("value", receive);
+  watch(["blocked", "grid", "size"], switchMode);
+  buildSheet();
+  switchMode();
+  setTimeout(switchMode, 500);  // the choices beside it may be drawn later than this
+  receive();
+}

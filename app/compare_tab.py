@@ -1,0 +1,267 @@
+"""The compare tab: reveals in step beside each other, and a sweep over steps and guidance."""
+
+import io
+import logging
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from app import compare, sweep
+from app.downloads import file_name
+from app.environment import on_gpu
+from app.faults import failure, sentence
+from app.image_form import ANY, brought, choices, class_choices, defaults
+from app.image_tab import GONE, NEW_SEEDS, WORKER
+from app.limits import Limits
+from app.models import Models
+from app.settings import Settings, checked
+from app.viewer import FOLDER, Record, mailbox, parcel
+from pgm.orders import order_names
+
+log = logging.getLogger(__name__)
+
+SWEEP = "sweep"
+MODES = [("PGM / MaskGIT", compare.TWIN), ("Orders", compare.ORDERS), ("Steps × guidance", SWEEP)]
+SAME = "Everything else stays the same."
+EMPTY = {
+    compare.TWIN: "The same class, seed and settings, drawn by both kinds of model. Press Compare.",
+    compare.ORDERS: "The same class and seed in three orders. Press Compare.",
+    SWEEP: "One seed, drawn with every pair of steps and guidance. Press Compare.",
+}
+
+
+def compare_viewer(models: Models, name: str) -> Record:
+    """Stages beside each other over one timeline, or a sheet; its value comes from `app.compare` or `app.sweep`.
+
+    Events: `.save` ({kind: "png" | "csv", step}).
+    """
+    info = models.info(name)
+    script = "\n".join(
+        (FOLDER / part).read_text(encoding="utf-8") for part in ("cells.js", "timeline.js", "compare.js")
+    )
+    return Record(
+        html_template=(Path(__file__).parent / "compare.html").read_text(encoding="utf-8"),
+        js_on_load=f'{script}\n/* events: "save" */\nmountCompare(element, trigger, props, watch);',
+        apply_default_css=False,
+        elem_id="compare-viewer",
+        grid=list(info.grid),
+        size=[info.image_size, info.image_size],
+        mode=first_mode(models, name),
+        labels={
+            compare.TWIN: list(compare.KINDS.values()),
+            compare.ORDERS: [order.capitalize() for order in compare.COMPARED_ORDERS],
+        },
+        empty=EMPTY,
+        blocked=compare.no_twin(models, name),
+    )
+
+
+def first_mode(models: Models, name: str) -> str:
+    """What is compared unless the visitor says otherwise."""
+    return compare.ORDERS if compare.no_twin(models, name) else compare.TWIN
+
+
+def run(
+    models: Models, limits: Limits, mode: str, settings: Settings, lists: Sequence[str], randomise: bool
+) -> Iterator[tuple[dict[str, Any], dict[str, Any] | Any, int | Any]]:
+    """Values of viewer, session and seed field while a comparison comes in. A fault becomes one sentence."""
+    try:
+        if randomise:
+            settings = replace(settings, seed=secrets.randbelow(NEW_SEEDS))
+        settings = checked(settings, limits)
+        if mode == SWEEP:
+            plan = sweep.planned(settings, *lists, limits)
+            values = sweep.sweep(models.pipeline(settings.model), plan)
+        else:
+            values = compare.in_step(models, compare.sides(models, mode, settings))
+        for index, value in enumerate(values):
+            yield value, value, settings.seed if index == 0 else gr.skip()
+    except ValueError as fault:
+        yield {"run": secrets.token_hex(8), "error": sentence(fault)}, gr.skip(), gr.skip()
+    except Exception as fault:
+        log.exception("comparison failed")
+        yield {"run": secrets.token_hex(8), "error": failure(fault)}, gr.skip(), gr.skip()
+
+
+def save(value: dict[str, Any], kind: str, step: int) -> tuple[str, str, bytes]:
+    """File name, media type and content of a comparison: "png", one labelled picture, or "csv"."""
+    is_sweep = value["kind"] == SWEEP
+    settings = value["settings"] if is_sweep else value["sides"][0]["settings"]
+    name = f"{file_name(Settings(**settings))}-{'sweep' if is_sweep else 'comparison'}.{kind}"
+    if kind == "csv":
+        return name, "text/csv", (sweep if is_sweep else compare).table(value).encode("utf-8")
+    if kind != "png" or not (value["cells"] if is_sweep else 0 <= step < len(value["sides"][0]["steps"])):
+        raise ValueError("there is no such picture in this comparison")
+    buffer = io.BytesIO()
+    (sweep.sheet(value) if is_sweep else compare.sheet(value, step)).save(buffer, "png", optimize=True)
+    return name, "image/png", buffer.getvalue()
+
+
+def build_compare_tab(models: Models, limits: Limits, model: gr.Dropdown, history: Record) -> None:
+    """Lay out the tab inside the current Blocks and wire it. `model` is the choice in the page's head; settings that
+    are brought to the page (`history.bring`) fill this form too.
+    """
+    start = models.names()[0]
+    info = models.info(start)
+    first = defaults(info)
+    with gr.Row(elem_id="compare-studio", elem_classes="studio"):
+        with gr.Column(elem_id="compare-rail", elem_classes="rail"):
+            mode = gr.Radio(
+                MODES,
+                value=first_mode(models, start),
+                label="What to compare",
+                info=compare.no_twin(models, start) or SAME,
+                elem_id="compare-mode",
+                elem_classes="segments",
+            )
+            class_id = gr.Dropdown(
+                class_choices(info),
+                value=first.class_id,
+                label="Class",
+                info="What the pictures should show. Type to search.",
+                elem_id="compare-class",
+            )
+            style = gr.Dropdown(
+                choices(info.styles, "Any style"),
+                value=ANY,
+                label="Style",
+                info="Whose way of drawing to follow.",
+                elem_id="compare-style",
+                visible=bool(info.styles),
+            )
+            with gr.Column(elem_id="compare-act", elem_classes="act"):
+                generate = gr.Button("Compare", variant="primary", size="lg", elem_id="compare-generate")
+                stop = gr.Button("Stop", size="lg", elem_id="compare-stop")
+                gr.HTML(
+                    html_template='<p class="notice" id="compare-notice" role="alert"></p>',
+                    js_on_load=None,
+                    apply_default_css=False,
+                )
+                queue = gr.HTML("", elem_id="compare-queue", elem_classes="queue", js_on_load=None)
+            with gr.Column(elem_classes="folds"), gr.Accordion("How", open=False, elem_classes="fold"):
+                sampler = gr.Radio(
+                    [(name.capitalize(), name) for name in order_names()],
+                    value=first.sampler,
+                    label="Order (sampler)",
+                    info="Which cells come first.",
+                    elem_id="compare-sampler",
+                    elem_classes=["segments", "not-orders"],
+                )
+                steps = gr.Slider(
+                    1,
+                    min(limits.max_steps, info.length),
+                    value=first.steps,
+                    step=1,
+                    label="Steps",
+                    info="More steps: fewer codes at a time.",
+                    elem_id="compare-steps",
+                    elem_classes="not-sweep",
+                    buttons=[],
+                )
+                guidance = gr.Slider(
+                    0,
+                    limits.max_guidance,
+                    value=first.guidance_scale,
+                    step=0.1,
+                    label="How strongly to follow the class (guidance)",
+                    info="0 is off and twice as fast.",
+                    elem_id="compare-guidance",
+                    elem_classes="not-sweep",
+                    buttons=[],
+                )
+                many_steps = gr.Textbox(
+                    "4, 8, 16, 32",
+                    label="Steps, one row for each",
+                    info=f"Up to {sweep.MAX_SIDE} numbers; {sweep.MAX_CELLS} pictures in all.",
+                    elem_id="compare-many-steps",
+                    elem_classes="only-sweep",
+                )
+                many_guidance = gr.Textbox(
+                    "0, 1, 2, 4",
+                    label="Guidance, one column for each",
+                    info="0 is off.",
+                    elem_id="compare-many-guidance",
+                    elem_classes="only-sweep",
+                )
+                seed = gr.Number(
+                    0, precision=0, label="Seed", info="The same for all pictures here.", elem_id="compare-seed"
+                )
+                randomise = gr.Checkbox(True, label="New seed every time", elem_id="compare-randomise")
+        with gr.Column(elem_id="compare-stage", elem_classes="stage"):
+            stage = compare_viewer(models, start)
+            post = mailbox()
+
+    session = gr.State(None)
+    form = [class_id, style, sampler, steps, guidance, seed, randomise]
+
+    def on_compare(name: str, mode: str, lists_steps: str, lists_guidance: str, *values: Any) -> Iterator[tuple]:
+        chosen_class, chosen_style, order, count, strength, number, anew = values
+        settings = replace(
+            defaults(models.info(name)),
+            class_id=chosen_class or None,
+            style=chosen_style or None,
+            sampler=order,
+            steps=count,
+            guidance_scale=strength,
+            seed=number,
+        )
+        yield from run(models, limits, mode, settings, (lists_steps, lists_guidance), anew)
+
+    def on_model(name: str, choice: str) -> list[Any]:
+        reason = compare.no_twin(models, name)
+        choice = first_mode(models, name) if choice == compare.TWIN else choice
+        return [
+            *filled(defaults(models.info(name))),
+            gr.Radio(value=choice, info=reason or SAME),
+            gr.HTML(blocked=reason),
+        ]
+
+    def filled(settings: Settings) -> list[Any]:
+        known = models.info(settings.model)
+        return [
+            gr.Dropdown(class_choices(known), value=settings.class_id or ANY),
+            gr.Dropdown(choices(known.styles, "Any style"), value=settings.style or ANY, visible=bool(known.styles)),
+            settings.sampler,
+            gr.Slider(maximum=min(limits.max_steps, known.length), value=settings.steps),
+            settings.guidance_scale,
+        ]
+
+    def on_bring(event: gr.EventData) -> list[Any]:
+        try:
+            settings = brought(models, limits, dict(event.settings))
+        except (ValueError, TypeError):  # the image tab tells why
+            return [gr.skip()] * len(form)
+        return [*filled(settings), settings.seed if event.keep_seed else gr.skip(), not event.keep_seed]
+
+    def on_save(value: dict | None, event: gr.EventData) -> dict[str, str]:
+        if not value:
+            raise gr.Error(GONE, duration=6, print_exception=False)
+        try:
+            return parcel(*save(value, event.kind, event.step))
+        except (ValueError, TypeError, IndexError) as fault:
+            raise gr.Error(sentence(fault), duration=6, print_exception=False) from fault
+
+    private = {"api_visibility": "private"}
+    quick = {**private, "queue": False, "show_progress": "hidden"}
+    generate.click(None, js="() => pgm.start('compare')", **private)
+    event = generate.click(
+        on_gpu(limits.gpu_seconds)(on_compare),
+        [model, mode, many_steps, many_guidance, *form],
+        [stage, session, seed],
+        concurrency_id=WORKER,
+        concurrency_limit=limits.workers,
+        trigger_mode="once",
+        show_progress="minimal",
+        show_progress_on=queue,
+        **private,
+    )
+    event.then(None, js="() => pgm.settle('compare')", **private)
+    stop.click(None, js="() => pgm.stop('compare')", cancels=[event], **private)
+    mode.change(None, mode, None, js="(mode) => { document.documentElement.dataset.compare = mode; }", **private)
+    model.change(on_model, [model, mode], [*form[:5], mode, stage], **quick)
+    history.bring(on_bring, None, form, **quick)
+    stage.save(on_save, session, post, **private, show_progress="hidden", concurrency_limit=4)
