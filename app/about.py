@@ -28,8 +28,9 @@ drawing; rare classes are weaker than common ones, and unusual settings give odd
 PRIVACY = """
 ## Your data
 
-Pictures are made on this server and kept in memory only while the tab is open. A PNG you bring back for its settings is
-deleted after about an hour.
+Pictures are made on this server and kept in memory only while the tab is open. A picture you upload
+is read into memory and its file deleted at once. Past pictures are kept by your own browser and nowhere else; a PNG you
+drop on the page for its settings is read there too.
 """
 
 

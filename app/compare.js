@@ -43,7 +43,7 @@ function mountCompare(element, trigger, props, watch) {
       const figure = make("figure", "compare-side"), canvas = make("canvas", "viewer-canvas");
       const numbers = make("dl", "compare-numbers"), places = {};
       canvas.setAttribute("role", "img");
-      for (const [name, words] of [["computed", "Codes computed"], ["seconds", "Time"], ["rate", "Pictures per second"]]) {
+      for (const [name, words] of [["computed", "Codes computed"], ["seconds", "Time"], ["rate", "Pictures/s"]]) {
         const cell = make("div");
         places[name] = make("dd");
         cell.append(make("dt", "", words), places[name]);
@@ -77,13 +77,13 @@ function mountCompare(element, trigger, props, watch) {
       const gap = parseFloat(getComputedStyle(find(".compare-sides")).columnGap) || 0;
       const room = Math.min((width - gap * (panels.length - 1)) / panels.length, 448);
       const whole = Math.floor((room * density) / Math.max(...size));
-      const scale = whole >= 1 ? whole / density : room / Math.max(...size);
+      const scale = whole >= 2 ? whole / density : room / Math.max(...size);
       for (const { canvas } of panels) {
         canvas.width = Math.round(size[0] * scale * density);
         canvas.height = Math.round(size[1] * scale * density);
         canvas.style.width = `${size[0] * scale}px`;
         canvas.style.height = `${size[1] * scale}px`;
-        canvas.parentElement.style.width = canvas.style.width;
+        canvas.parentElement.style.width = room < 200 ? `${room}px` : canvas.style.width;
       }
     }
     draw();
@@ -295,13 +295,17 @@ function mountCompare(element, trigger, props, watch) {
     draw();
   }
 
-  function switchMode() {
+  /* A choice that cannot be made is greyed; the reason stands above the choices. Gradio draws them anew at times. */
+  function block() {
     const input = document.querySelector('#compare-mode input[value="twin"]');
-    if (input) {
-      input.disabled = Boolean(props.blocked);
-      input.closest("label").title = props.blocked || "";
-      input.closest("label").toggleAttribute("data-blocked", Boolean(props.blocked));
-    }
+    if (!input) return;
+    input.disabled = Boolean(props.blocked);
+    input.closest("label").title = props.blocked || "";
+    input.closest("label").toggleAttribute("data-blocked", Boolean(props.blocked));
+  }
+
+  function switchMode() {
+    block();
     build();
     describe();
     draw();
@@ -309,13 +313,14 @@ function mountCompare(element, trigger, props, watch) {
 
   window.pgm?.register(CHANNEL, { wait, stop, settle });
   page.dataset.compare ||= props.mode;
-  new ResizeObserver(resize).observe(element);
+  new ResizeObserver(() => { block(); resize(); }).observe(element);
+  const rail = document.getElementById("compare-rail");
+  if (rail) new MutationObserver(block).observe(rail, { childList: true, subtree: true });
   new MutationObserver(draw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
   new MutationObserver(switchMode).observe(page, { attributes: true, attributeFilter: ["data-compare"] });
   watch("value", receive);
   watch(["blocked", "grid", "size"], switchMode);
   buildSheet();
   switchMode();
-  setTimeout(switchMode, 500);  // the choices beside it may be drawn later than this
   receive();
 }

@@ -25,7 +25,7 @@ from pgm.orders import order_names
 log = logging.getLogger(__name__)
 
 SWEEP = "sweep"
-MODES = [("PGM / MaskGIT", compare.TWIN), ("Orders", compare.ORDERS), ("Steps × guidance", SWEEP)]
+MODES = [("PGM / MaskGIT", compare.TWIN), ("Orders", compare.ORDERS), ("Sweep", SWEEP)]
 SAME = "Everything else stays the same."
 EMPTY = {
     compare.TWIN: "The same class, seed and settings, drawn by both kinds of model. Press Compare.",
@@ -176,7 +176,7 @@ def build_compare_tab(models: Models, limits: Limits, model: gr.Dropdown, histor
                 many_steps = gr.Textbox(
                     "4, 8, 16, 32",
                     label="Steps, one row for each",
-                    info=f"Up to {sweep.MAX_SIDE} numbers; {sweep.MAX_CELLS} pictures in all.",
+                    info=f"Up to {sweep.MAX_SIDE} numbers; {limits.max_sweep} pictures in all.",
                     elem_id="compare-many-steps",
                     elem_classes="only-sweep",
                 )

@@ -8,7 +8,7 @@ function mountHistory(element, trigger, props, watch) {
   const root = element.querySelector(".history");
   const find = (selector) => root.querySelector(selector);
   const strip = find(".history-strip");
-  let entries = read(), chosen = null, stored = true;
+  let entries = read(), chosen = null, stored = true, followed = false;
 
   /* ---------- storage ---------- */
   function read() {
@@ -58,7 +58,7 @@ function mountHistory(element, trigger, props, watch) {
   function show() {
     root.toggleAttribute("data-empty", !entries.length);
     if (!entries.some((one) => one.id === chosen)) chosen = null;
-    find(".history-count").textContent = entries.length ? `${entries.length} of at most ${props.most}` : "";
+    find(".history-count").textContent = entries.length ? `${entries.length} of ${props.most}` : "";
     find(".history-words").textContent = !stored ? "This browser does not let the page keep pictures; they go when you leave."
       : entries.length ? "Kept in this browser only. Choose one to use it again."
       : "Pictures you make are kept here, in this browser only. Drop a PNG saved by this page anywhere to bring its settings back.";
@@ -84,9 +84,16 @@ function mountHistory(element, trigger, props, watch) {
     find(".history-about span").textContent = one ? `Seed ${one.settings.seed} · ${one.summary}` : "";
   }
 
+  function bring(one, keepSeed, button) {
+    trigger("bring", { settings: one.settings, keep_seed: keepSeed, fault: null });
+    const words = button.dataset.words ||= button.textContent;
+    button.textContent = "In the form";
+    setTimeout(() => { button.textContent = words; }, 1500);
+  }
+
   const actions = {
-    again: (one) => trigger("bring", { settings: one.settings, keep_seed: true, fault: null }),
-    remix: (one) => trigger("bring", { settings: one.settings, keep_seed: false, fault: null }),
+    again: (one, button) => bring(one, true, button),
+    remix: (one, button) => bring(one, false, button),
     link: (one, button) => window.pgm?.copyLink(one.link, button),
     save: (one) => trigger("keep", { pictures: [{ settings: one.settings, picture: one.picture }] }),
     drop: (one) => {
@@ -161,12 +168,18 @@ function mountHistory(element, trigger, props, watch) {
   function follow() {
     const query = new URLSearchParams(location.search);
     const settings = Object.fromEntries(LINK_KEYS.filter((key) => query.has(key)).map((key) => [key, query.get(key).slice(0, 200)]));
-    if (Object.keys(settings).length) trigger("bring", { settings, keep_seed: true, fault: null });
+    if (!Object.keys(settings).length) return;
+    followed = true;
+    trigger("bring", { settings, keep_seed: true, fault: null });
   }
 
   watch("value", () => {
-    if (!props.value || props.value.fault === undefined) return;
-    window.pgm?.notice("image", props.value.fault);
+    const fault = props.value?.fault;
+    if (fault === undefined) return;
+    const studio = [...document.querySelectorAll(".studio")].find((one) => one.offsetParent);
+    window.pgm?.notice(studio?.id.replace("-studio", "") || "image", fault);
+    if (followed && !fault) window.pgm?.hint("image", "These settings came with the link. Press Generate to see the picture.");
+    followed = false;
   });
   window.addEventListener("pgm:done", add);
   window.addEventListener("pgm:bring", ({ detail }) => trigger("bring", { settings: detail, keep_seed: true, fault: null }));

@@ -200,21 +200,22 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
             size = (info.image_size, info.image_size)
             stage = viewer("image", info.grid, size, first.steps, EMPTY)
             post = mailbox()
-            fields = [
-                model,
-                class_id,
-                style,
-                count,
-                sampler,
-                steps,
-                guidance,
-                temperature,
-                top_k,
-                schedule,
-                roll,
-                seed,
-                randomise,
-            ]
+        fields = [
+            model,
+            class_id,
+            style,
+            count,
+            sampler,
+            steps,
+            guidance,
+            temperature,
+            top_k,
+            schedule,
+            roll,
+            seed,
+            randomise,
+        ]
+        with gr.Column(elem_classes="below"):
             past = build_history(models, limits, fields)
 
     session = gr.State(None)

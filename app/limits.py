@@ -11,6 +11,7 @@ class Limits:
 
     max_images: int = 8  # pictures revealed together
     max_steps: int = 256
+    max_sweep: int = 24  # pictures of one sweep over steps and guidance
     max_guidance: float = 10.0
     max_temperature: float = 2.0
     max_pixels: int = 40_000_000  # width x height of an uploaded picture

@@ -40,6 +40,7 @@ window.pgm ||= (() => {
     register(channel, viewer) { viewers.set(channel, viewer); },
     notice,
     running: mark,
+    hint: (channel, sentence) => viewers.get(channel)?.hint?.(sentence),  // what an empty stage says
     bring: (settings) => {  // into the form of the image tab
       document.querySelector('#image-button, button[role="tab"]')?.click();
       window.dispatchEvent(new CustomEvent("pgm:bring", { detail: settings }));

@@ -78,7 +78,7 @@ function mountPainter(element, props, watch) {
         pen.fillRect(x, y, density, h);
       } else if (marked.has(cell)) {
         pen.globalAlpha = mode === "outpaint" ? 0.3 : 0.55;
-        pen.fillStyle = colour("--accent");
+        pen.fillStyle = "#5546e8";  // lies on the picture, not on the page: the same in the dark
         pen.fillRect(x, y, w, h);
         pen.globalAlpha = 0.9;
         pen.lineWidth = density;

@@ -17,7 +17,6 @@ from app.settings import Settings, checked
 from app.sheet import labelled
 
 MAX_SIDE = 6  # values of one setting
-MAX_CELLS = 24
 COLUMNS = (
     "model", "class_id", "style", "seed", "sampler", "schedule", "temperature", "top_k", "steps", "guidance_scale",
     "codes_computed", "seconds",
@@ -37,8 +36,8 @@ def planned(settings: Settings, steps: str, guidance: str, limits: Limits) -> Sw
     """A sweep from two lists as typed ("4, 8, 16"), sorted, without doubles. ValueError when one is no good."""
     rows = _listed("Steps", steps)
     columns = _listed("Guidance", guidance)
-    if len(rows) * len(columns) > MAX_CELLS:
-        raise ValueError(f"The sweep has {len(rows)} x {len(columns)} pictures; at most {MAX_CELLS} are made.")
+    if len(rows) * len(columns) > limits.max_sweep:
+        raise ValueError(f"The sweep has {len(rows)} x {len(columns)} pictures; at most {limits.max_sweep} are made.")
     each = [checked(replace(settings, steps=row, num_images=1), limits).steps for row in rows]
     strong = [
         checked(replace(settings, guidance_scale=column, num_images=1), limits).guidance_scale for column in columns

@@ -261,6 +261,20 @@ function mountTokens(element, trigger, props, watch) {
     else return;
     event.preventDefault();
   });
+  /* A picture dropped here is uploaded as if it had been chosen with the button. */
+  root.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    root.toggleAttribute("data-drop", true);
+  });
+  root.addEventListener("dragleave", () => root.removeAttribute("data-drop"));
+  root.addEventListener("drop", (event) => {
+    event.preventDefault();
+    root.removeAttribute("data-drop");
+    const field = document.querySelector("#tokens-act input[type=file]");
+    if (!field || !event.dataTransfer.files.length) return;
+    field.files = event.dataTransfer.files;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+  });
   find(".tokens-number").addEventListener("submit", (event) => {
     event.preventDefault();
     swap(input.value === "" ? NaN : Number(input.value));

@@ -19,7 +19,7 @@ from tokenizer.image_files import SUFFIXES, open_picture
 
 log = logging.getLogger(__name__)
 
-EMPTY = "Choose a picture, or take the current one from the image tab."
+EMPTY = "Choose a picture or drop one here, or take the current one from the image tab."
 NOTHING = "There is no picture in the image tab yet; generate one there first."
 WORDS = """
 A picture is cut into cells. For each cell the tokenizer keeps one number, the entry of its *codebook* that fits best;
@@ -75,19 +75,21 @@ def build_tokens_tab(models: Models, limits: Limits, model: gr.Dropdown, session
     with gr.Row(elem_id="tokens-studio", elem_classes="studio"):
         with gr.Column(elem_id="tokens-rail", elem_classes="rail"):
             gr.Markdown(WORDS, elem_classes="rail-words")
-            upload = gr.UploadButton(
-                "Choose a picture",
-                file_types=list(SUFFIXES),
-                type="filepath",
-                variant="primary",
-                elem_id="tokens-upload",
-            )
-            current = gr.Button("Take the current picture", elem_id="tokens-current")
-            gr.HTML(
-                html_template='<p class="notice" id="tokens-notice" role="alert"></p>',
-                js_on_load=None,
-                apply_default_css=False,
-            )
+            with gr.Column(elem_id="tokens-act", elem_classes="act"):
+                upload = gr.UploadButton(
+                    "Choose a picture",
+                    file_types=list(SUFFIXES),
+                    type="filepath",
+                    variant="primary",
+                    size="lg",
+                    elem_id="tokens-upload",
+                )
+                current = gr.Button("Take the current one", size="lg", elem_id="tokens-current")
+                gr.HTML(
+                    html_template='<p class="notice" id="tokens-notice" role="alert"></p>',
+                    js_on_load=None,
+                    apply_default_css=False,
+                )
         with gr.Column(elem_id="tokens-stage", elem_classes="stage"):
             stage = token_viewer(models.names()[0], models)
     place = gr.JSON(visible=False)
@@ -105,7 +107,9 @@ def build_tokens_tab(models: Models, limits: Limits, model: gr.Dropdown, session
     def on_upload(name: str, path: str) -> dict[str, Any]:
         title = Path(path).name[:80]
         content = taken(path)
-        return answered(lambda: tokens.read_tokens(models.pipeline(name), open_picture(content), title))
+        return answered(
+            lambda: tokens.read_tokens(models.pipeline(name), open_picture(content, limits.max_pixels), title)
+        )
 
     def on_current(value: dict | None, at: dict | None) -> dict[str, Any]:
         return answered(lambda: take(models, value, at))

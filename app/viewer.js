@@ -19,7 +19,7 @@ function mountViewer(element, trigger, props, watch) {
   let codes = [];        // codes[picture][cell]
   let start = null, original = null;  // of an edit: what it starts from, and the picture as it was
   let shown = -1, picture = 0, view = "picture", lines = true;
-  let follow = true, refused = false, glowFrom = 0, frame = 0;
+  let follow = true, refused = false, glowFrom = 0, frame = 0, hint = "";
   let grid = props.grid || [16, 16], size = props.size || [64, 64];
 
   const colour = (name) => getComputedStyle(element).getPropertyValue(name).trim();
@@ -128,7 +128,7 @@ function mountViewer(element, trigger, props, watch) {
     if (root.dataset.state === "stopped") {
       title.append(" ", Object.assign(document.createElement("small"), { textContent: `stopped at step ${last() + 1} of ${run.total}` }));
     }
-    find(".viewer-empty").textContent = run || root.dataset.state === "waiting" ? "" : props.empty || "";
+    find(".viewer-empty").textContent = run || root.dataset.state === "waiting" ? "" : hint || props.empty || "";
     canvas.setAttribute("aria-label", step ? `${run.title}, step ${shown + 1} of ${run.total}` : "Empty grid of codes");
     find('[data-save="png"]').textContent = shown === last() || !run ? "Save PNG" : `Save step ${shown + 1}`;
     find(".viewer-seed").textContent = run ? `Seed ${run.seeds[picture]}` : "Seed –";
@@ -315,7 +315,7 @@ function mountViewer(element, trigger, props, watch) {
 
   find('[data-view="before"]').hidden = !props.before;
   if (props.again?.length) [find('[data-reuse="settings"]').textContent, find('[data-reuse="settings"]').title] = props.again;
-  window.pgm?.register(channel, { wait, stop, settle, at: () => ({ picture, step: shown }) });
+  window.pgm?.register(channel, { wait, stop, settle, hint: (text) => { hint = text; describe(); }, at: () => ({ picture, step: shown }) });
   new ResizeObserver(resize).observe(element);
   new MutationObserver(draw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
   window.addEventListener("resize", resize);

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from pgm.attention import resolve_backend
 from pgm.layers import OutputLayer, SelfAttentionBlock, TokenEmbedding
 from pgm.positions import RotaryEmbedding
 
@@ -34,6 +35,7 @@ class CausalTransformer(nn.Module):
     def __init__(self, config: CausalTransformerConfig):
         super().__init__()
         self.config = config
+        self.attention_backend = "sdpa"
         width = config.width
         self.vocab_embed = TokenEmbedding(config.vocab_size, width)
         self.rotary_emb = RotaryEmbedding(width // config.heads)
@@ -45,6 +47,10 @@ class CausalTransformer(nn.Module):
                 nn.init.zeros_(module.weight)
                 nn.init.zeros_(module.bias)
 
+    def set_attention_backend(self, backend: str) -> None:
+        """Choose the attention kernel: auto, sdpa, xformers or math. Raises ValueError where it cannot run."""
+        self.attention_backend = resolve_backend(backend, self.vocab_embed.embedding.device)
+
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens (B, L) int64, BOS first -> logits (B, L, V) of the token that follows each position."""
         x = self.vocab_embed(tokens)  # (B, L, D)
@@ -53,5 +59,5 @@ class CausalTransformer(nn.Module):
         earlier = positions[:, None] >= positions  # (L, L)
         constant = x.new_ones(1, 1)
         for block in self.blocks:
-            x = block(x, block.modulation(constant), angles, earlier[None, None], "sdpa")
+            x = block(x, block.modulation(constant), angles, earlier[None, None], self.attention_backend)
         return self.output_layer(x, self.output_layer.modulation(constant))

@@ -78,14 +78,14 @@ class PGMPipeline:
     def save_pretrained(
         self, folder: str | Path, dtype: torch.dtype | None = None, max_shard: str | None = None
     ) -> None:
-        """Write model_index.json, transformer/ and tokenizer/; the transformer's weights as `dtype` if given.
+        """Write model_index.json, transformer/ and tokenizer/; floating weights as `dtype` if given.
 
         max_shard: largest size of a file of the transformer, e.g. "2GB" (default: what ordinary git can carry).
         """
         folder = Path(folder)
         write_info(self.info, folder)
         save_model(self.transformer, folder / "transformer", dtype, max_shard)
-        self.tokenizer.save_pretrained(folder / "tokenizer")
+        self.tokenizer.save_pretrained(folder / "tokenizer", dtype)
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> "PGMPipeline":
         """Move to a device and, the transformer only, to a dtype. Returns itself."""

@@ -32,4 +32,4 @@ def write_sample_sheet(
         codes = last.codes
     pictures = vqgan.decode(codes.cpu().reshape(-1, *grid))
     path.parent.mkdir(parents=True, exist_ok=True)
-    sheet(list(pictures.split(styles))).save(path)
+    sheet(list(pictures.split(styles)), columns=styles).save(path)

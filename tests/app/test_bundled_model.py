@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -13,12 +14,16 @@ import pytest
 import torch
 from PIL import Image
 
+from app.compare import TWIN, in_step, sides
 from app.downloads import save
 from app.limits import Limits
 from app.models import Models
 from app.page import build
 from app.reveal import reveal
 from app.settings import Settings
+from app.tokens import similar
+from app.tokens_tab import take
+from pgm.masked_transformer import MaskedTransformer, MaskedTransformerConfig
 from pgm.partition_transformer import PartitionTransformer, PartitionTransformerConfig
 from pgm_image import registry
 from pgm_image.model_info import ModelInfo
@@ -93,6 +98,32 @@ def test_the_page_is_built_from_the_models_own_card(bundled):
     values = {block.elem_id: block for block in page.blocks.values() if getattr(block, "elem_id", None)}
     assert values["image-steps"].value == 4 and values["image-steps"].maximum == 16
     assert [name for name, _ in values["image-class"].choices] == ["Anything", "bird", "fish"]
+
+
+def test_a_real_model_and_its_twin_go_in_step_and_the_partition_model_computes_less(bundled):
+    pipeline = Models().pipeline("emoji64")
+    network = MaskedTransformer(
+        MaskedTransformerConfig(codebook_size=32, grid=4, width=16, layers=2, heads=2, num_classes=2, num_styles=2)
+    )
+    info = replace(pipeline.info, name="twin", architecture="maskgit")
+    models = Models({"emoji64": pipeline, "twin": PGMPipeline(network, pipeline.tokenizer, info)})
+    settings = replace(SETTINGS, num_images=1)
+    *_, value = in_step(models, sides(models, TWIN, settings))
+    ours, theirs = value["sides"]
+    assert [len(side["steps"]) for side in value["sides"]] == [5, 5]
+    assert [step["known"] for step in ours["steps"]] == [step["known"] for step in theirs["steps"]]
+    assert ours["steps"][-1]["computed"] < theirs["steps"][-1]["computed"] == theirs["steps"][-1]["masked"]
+    *_, alone = reveal(pipeline, settings)
+    assert ours["steps"][-1]["codes"] == alone["steps"][-1]["codes"], "company changes nothing"
+
+
+def test_the_real_tokenizer_reads_what_the_model_drew(bundled):
+    models = Models()
+    *_, value = reveal(models.pipeline("emoji64"), SETTINGS)
+    seen = take(models, value, {"picture": 1, "step": 4})
+    assert seen["grid"] == [4, 4] and len(seen["codes"]) == 16 and 0 <= seen["agreeing"] <= 16
+    entries = similar(models.pipeline("emoji64"), seen["codes"][0])["entries"]
+    assert entries[0]["code"] == seen["codes"][0] and len(entries) == 9
 
 
 def test_no_bundled_model_is_one_clear_sentence(tmp_path, monkeypatch):
