@@ -117,7 +117,7 @@ function mountCompare(element, trigger, props, watch) {
   function describe() {
     const value = run(), state = root.dataset.state = states[kind()];
     root.dataset.kind = kind();
-    find(".viewer-title").textContent = { idle: "Nothing compared yet", waiting: "Getting ready" }[state] ?? value?.title ?? "";
+    find(".viewer-title").textContent = { idle: "Nothing compared yet", waiting: line.words() }[state] ?? value?.title ?? "";
     find(".viewer-settings").textContent = value?.summary || "Settings and downloads will be here.";
     find(".viewer-after").inert = !(value && ["done", "stopped"].includes(state));
     find(".compare-verdict").textContent = value ? value.verdict || "" : state === "waiting" ? "" : props.empty[mode()];
@@ -143,6 +143,8 @@ function mountCompare(element, trigger, props, watch) {
       find(".compare-use").title = chosen ? "Put these settings into the form of the image tab" : "Choose a picture of the sheet first";
     }
   }
+
+  const line = window.pgm.line(CHANNEL, () => states[kind()] === "waiting" && describe());
 
   /* ---------- sheet ---------- */
   function buildSheet() {
@@ -276,6 +278,7 @@ function mountCompare(element, trigger, props, watch) {
   function wait() {
     timeline.pause();
     refused = false;
+    line.watch();
     states[kind()] = "waiting";
     describe();
   }

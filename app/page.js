@@ -35,8 +35,23 @@ window.pgm ||= (() => {
     setTimeout(() => { button.textContent = words; }, 1500);
   }
 
+  /* A tab's place in the queue. Gradio's tracker beside the button says "queue: 2/3" while a run has to wait, and holds
+     an error if it is refused because the line is full or the server is gone. */
+  function line(channel, changed) {
+    const place = () => document.getElementById(`${channel}-queue`);
+    const observer = new MutationObserver(() => (place()?.querySelector(".error") ? window.pgm.settle(channel) : changed()));
+    return {
+      watch() { if (place()) observer.observe(place(), { subtree: true, childList: true, characterData: true }); },
+      words() {
+        const found = place()?.textContent.match(/queue:\s*(\d+)\s*\/\s*(\d+)/);
+        return found ? `Waiting in line: place ${found[1]} of ${found[2]}` : "Getting ready";
+      },
+    };
+  }
+
   return {
     copyLink,
+    line,
     register(channel, viewer) { viewers.set(channel, viewer); },
     notice,
     running: mark,

@@ -142,7 +142,7 @@ function mountTokens(element, trigger, props, watch) {
     put("cells", grid().join(" × "));
     put("used", value ? number(new Set(codes).size) : "–", value ? `of ${number(value.codebook)}` : "");
     put("swapped", value ? number(swaps()) : "–");
-    find(".viewer-title").textContent = root.dataset.state === "waiting" ? "Reading the picture" : value?.title ?? "No picture yet";
+    find(".viewer-title").textContent = root.dataset.state === "waiting" ? line.words() : value?.title ?? "No picture yet";
     find(".viewer-empty").textContent = value || root.dataset.state === "waiting" ? "" : props.empty;
     find("#tokens-help").textContent = NOTES[view];
     find(".tokens-agree").textContent = value?.agreeing == null ? ""
@@ -151,6 +151,8 @@ function mountTokens(element, trigger, props, watch) {
     find(".tokens-reset").hidden = !swaps();
     aboutCell();
   }
+
+  const line = window.pgm.line(CHANNEL, () => root.dataset.state === "waiting" && describe());
 
   function aboutCell() {
     const cell = focus(), columns = grid()[1];
@@ -346,7 +348,11 @@ function mountTokens(element, trigger, props, watch) {
     describe();
   });
   window.pgm?.register(CHANNEL, {
-    wait() { root.dataset.state = "waiting"; describe(); },
+    wait() {
+      line.watch();
+      root.dataset.state = "waiting";
+      describe();
+    },
     stop: settle,
     settle,
   });

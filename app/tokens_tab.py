@@ -90,6 +90,7 @@ def build_tokens_tab(models: Models, limits: Limits, model: gr.Dropdown, session
                     js_on_load=None,
                     apply_default_css=False,
                 )
+                queue = gr.HTML("", elem_id="tokens-queue", elem_classes="queue", js_on_load=None)
         with gr.Column(elem_id="tokens-stage", elem_classes="stage"):
             stage = token_viewer(models.names()[0], models)
     place = gr.JSON(visible=False)
@@ -131,8 +132,9 @@ def build_tokens_tab(models: Models, limits: Limits, model: gr.Dropdown, session
     gpu = on_gpu(limits.gpu_seconds)
     busy = "() => pgm.start('tokens')"
     upload.upload(None, js=busy, **private)
-    upload.upload(gpu(on_upload), [model, upload], stage, **heavy)
+    reading = {**heavy, "show_progress": "minimal", "show_progress_on": queue, "trigger_mode": "once"}
+    upload.upload(gpu(on_upload), [model, upload], stage, **reading)
     current.click(None, js=busy, **private)
-    current.click(gpu(on_current), [session, place], stage, js="(value) => [value, pgm.at('image')]", **heavy)
+    current.click(gpu(on_current), [session, place], stage, js="(value) => [value, pgm.at('image')]", **reading)
     stage.look(gpu(on_look), None, stage, **heavy)
     stage.swap(gpu(on_swap), None, stage, trigger_mode="always_last", **heavy)

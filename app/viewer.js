@@ -122,7 +122,7 @@ function mountViewer(element, trigger, props, watch) {
       put("seconds", step.seconds.toFixed(step.seconds < 10 ? 1 : 0), "s");
       find(".viewer-meter i").style.width = `${Math.min(100, (100 * step.computed) / Math.max(step.masked, 1))}%`;
     }
-    const words = { idle: "No picture yet", waiting: waitingWords() }[root.dataset.state];
+    const words = { idle: "No picture yet", waiting: line.words() }[root.dataset.state];
     const title = find(".viewer-title");
     title.textContent = words ?? run?.title ?? "";
     if (root.dataset.state === "stopped") {
@@ -139,16 +139,7 @@ function mountViewer(element, trigger, props, watch) {
     find(".viewer-after").inert = !(finished() && run);
   }
 
-  /* Gradio's tracker beside the button says "queue: 2/3" while a run has to wait, and holds an error if it is refused. */
-  const line = () => document.getElementById(`${channel}-queue`);
-  const inLine = new MutationObserver(() => {
-    if (line().querySelector(".error")) window.pgm?.settle(channel);  // refused: the line is full, or the server is gone
-    else if (root.dataset.state === "waiting") describe();
-  });
-  function waitingWords() {
-    const place = line()?.textContent.match(/queue:\s*(\d+)\s*\/\s*(\d+)/);
-    return place ? `Waiting in line: place ${place[1]} of ${place[2]}` : "Getting ready";
-  }
+  const line = window.pgm.line(channel, () => root.dataset.state === "waiting" && describe());
 
   const timeline = mountTimeline(find(".viewer-timeline"), { last, shown: () => shown, show, steer: scrub });
   const buildTicks = () => timeline.build(run ? run.total : props.total || 32);
@@ -292,7 +283,7 @@ function mountViewer(element, trigger, props, watch) {
   function wait() {
     pause();
     refused = false;
-    if (line()) inLine.observe(line(), { subtree: true, childList: true, characterData: true });
+    line.watch();
     root.dataset.state = "waiting";
     describe();
   }

@@ -168,7 +168,7 @@ class Trainer:
                     bar.set_postfix(loss=f"{mean:.3f}")
                     self.log({"loss": mean, "lr": self.optimizer.param_groups[0]["lr"], "skipped": self.skipped})
                     self.losses = []
-                if time.monotonic() - saved > 60 * self.config.save_minutes:
+                if self._agree(time.monotonic() - saved > 60 * self.config.save_minutes):
                     self.save_checkpoint()
                     saved = time.monotonic()
             self.save_checkpoint()
@@ -176,6 +176,14 @@ class Trainer:
             bar.close()
             signal.signal(signal.SIGTERM, previous)
         return not self.stop_requested
+
+    def _agree(self, save_is_due: bool) -> bool:
+        """Whether to save now. Clocks and signals differ between processes; all must save, and stop, at one step."""
+        if self.accelerator.num_processes > 1:
+            mine = [float(self.stop_requested), float(save_is_due and self.accelerator.is_main_process)]
+            stop, save = self.accelerator.reduce(torch.tensor(mine, device=self.accelerator.device), "sum").tolist()
+            self.stop_requested, save_is_due = bool(stop), bool(save)
+        return save_is_due
 
     def log(self, values: dict[str, float]) -> None:
         """Append one line to metrics.jsonl."""

@@ -162,7 +162,7 @@ def edit_cells(
     composite: bool = True,
     **arguments: Any,
 ) -> Edit:
-    """As `repaint`, for cells (row-major numbers) chosen on the grid itself; those that show only margin do not count."""
+    """As `repaint`, for cells (row-major numbers) of the grid itself; those that show only margin do not count."""
     request = make_request(info, class_id, **arguments)
     chosen = np.zeros(info.length, dtype=bool)
     for cell in cells:

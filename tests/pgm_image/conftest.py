@@ -1,7 +1,9 @@
 """A pipeline small enough for a test, as a folder on disk: random weights, 4x4 codes, 8-pixel pictures."""
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -69,3 +71,25 @@ def pipeline() -> PGMPipeline:
 @pytest.fixture
 def masked_pipeline() -> PGMPipeline:
     return tiny_pipeline("maskgit")
+
+
+@pytest.fixture
+def code_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "codes"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    splits = {}
+    for split, count in (("train", 24), ("heldout", 8)):
+        labels = np.stack([np.arange(count) % 3, np.arange(count) % 2, np.arange(count) // 2, np.zeros(count)], axis=1)
+        np.save(folder / f"{split}.codes.npy", rng.integers(0, 16, (count, 16)).astype(np.uint16))
+        np.save(folder / f"{split}.labels.npy", labels.astype(np.int32))
+        splits[split] = [{"codes": f"{split}.codes.npy", "labels": f"{split}.labels.npy", "count": count}]
+    manifest = {
+        "grid": [4, 4],
+        "codebook_size": 16,
+        "classes": ["a", "b", "c"],
+        "styles": ["s", "t", "u"],
+        "splits": splits,
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder

@@ -92,7 +92,8 @@ def test_a_seed_may_be_any_whole_number(seed):
     ("arguments", "names"),
     [
         ({"seed": 5.5}, "seed"), ({"seed": -1}, "seed"), ({"seed": 2**64}, "seed"), ({"seed": float("nan")}, "seed"),
-        ({"seed": "5"}, "seed"), ({"steps": 0}, "steps.*1..16"), ({"steps": 17}, "steps.*1..16"), ({"steps": 2.5}, "steps"),
+        ({"seed": "5"}, "seed"), ({"steps": 0}, "steps.*1..16"), ({"steps": 17}, "steps.*1..16"),
+        ({"steps": 2.5}, "steps"),
         ({"guidance_scale": -1}, "guidance_scale"), ({"guidance_scale": float("nan")}, "guidance_scale"),
         ({"guidance_scale": float("inf")}, "guidance_scale"), ({"temperature": -0.1}, "temperature"),
         ({"temperature": "hot"}, "temperature"), ({"num_images": 0}, "num_images"), ({"top_k": 0}, "top_k"),

@@ -1,9 +1,7 @@
 """Training from code shards to a model that loads, at toy size."""
 
 import json
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -12,28 +10,6 @@ from pgm.weights import config_dict
 from pgm_image.__main__ import main
 from pgm_image.code_batches import CodeBatches, LabelDropout
 from pgm_image.recipes import RECIPES, find_recipe
-
-
-@pytest.fixture
-def code_folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "codes"
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    splits = {}
-    for split, count in (("train", 24), ("heldout", 8)):
-        labels = np.stack([np.arange(count) % 3, np.arange(count) % 2, np.arange(count) // 2, np.zeros(count)], axis=1)
-        np.save(folder / f"{split}.codes.npy", rng.integers(0, 16, (count, 16)).astype(np.uint16))
-        np.save(folder / f"{split}.labels.npy", labels.astype(np.int32))
-        splits[split] = [{"codes": f"{split}.codes.npy", "labels": f"{split}.labels.npy", "count": count}]
-    manifest = {
-        "grid": [4, 4],
-        "codebook_size": 16,
-        "classes": ["a", "b", "c"],
-        "styles": ["s", "t", "u"],
-        "splits": splits,
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder
 
 
 def test_a_batch_depends_on_its_number_only(code_folder):
