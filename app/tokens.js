@@ -7,7 +7,7 @@
    props.swapped = { rebuilt, psnr, token }                                   answer to "swap" */
 function mountTokens(element, trigger, props, watch) {
   const AMPLIFIED = 8, CHANNEL = "tokens", VIEWS = ["original", "rebuilt", "difference", "codes"];
-  const NAMES = { original: "Picture", rebuilt: "Rebuilt", difference: `Difference × ${AMPLIFIED}`, codes: "Codes" };
+  const NAMES = { original: "Picture", rebuilt: "Rebuilt", difference: "Difference", codes: "Codes" };
   const NOTES = {
     original: "What went in: the central square, at the tokenizer's size.",
     rebuilt: "What comes back from the codes alone.",
@@ -157,6 +157,7 @@ function mountTokens(element, trigger, props, watch) {
   function aboutCell() {
     const cell = focus(), columns = grid()[1];
     const head = find(".tokens-cell h2"), words = find(".tokens-words");
+    head.toggleAttribute("data-code", Boolean(value) && cell >= 0);
     find(".tokens-change").hidden = !value || pinned < 0;
     if (!value || cell < 0) {
       head.textContent = value ? "No cell chosen" : "Cells and codes";

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from pgm.models import save_model
+from pgm.predictors import evaluating
 
 Batch = dict[str, Tensor]
 
@@ -240,3 +241,14 @@ class Trainer:
             return function()
         finally:
             self.ema.restore(self.model.parameters())
+
+
+def mean_loss(model: nn.Module, batch: Batch, loss: Callable[[nn.Module, Batch], Tensor], size: int = 32) -> float:
+    """Loss of a fixed batch without gradients and dropout, in parts of `size` rows."""
+    device = next(model.parameters()).device
+    rows = len(next(iter(batch.values())))
+    with evaluating(model):
+        losses = [
+            loss(model, {k: v[i : i + size].to(device) for k, v in batch.items()}).item() for i in range(0, rows, size)
+        ]
+    return sum(losses) / len(losses)

@@ -2,10 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 
-# name: (module with add_arguments and run, one line of help)
+from pgm import command_line
+
+# name: (module, one line of help)
 COMMANDS = {
     "generate": ("pgm_image.generate_command", "generate pictures of a class"),
     "edit": ("pgm_image.edit_command", "repaint a part of a picture"),
@@ -24,34 +25,14 @@ COMMANDS = {
 }
 
 
-def parser_for(command: str) -> tuple[argparse.ArgumentParser, Callable[[argparse.Namespace], int | None]]:
+def parser_for(command: str) -> tuple[argparse.ArgumentParser, command_line.Run]:
     """The parser and the function of one command."""
-    module_name, help_line = COMMANDS[command]
-    module = import_module(module_name)
-    parser = argparse.ArgumentParser(prog=f"python -m pgm_image {command}", description=help_line.capitalize() + ".")
-    suffix = f"_{command}" if hasattr(module, f"run_{command}") else ""  # a module may hold several commands
-    getattr(module, f"add{suffix}_arguments")(parser)
-    return parser, getattr(module, f"run{suffix}")
+    return command_line.parser_for("pgm_image", COMMANDS, command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Exit code 2 and one sentence on bad input."""
-    argv = list(sys.argv[1:] if argv is None else argv)
-    if not argv or argv[0] in ("-h", "--help") or argv[0] not in COMMANDS:
-        width = max(map(len, COMMANDS))
-        lines = [f"  {name:{width}}  {line}" for name, (_, line) in COMMANDS.items()]
-        print("usage: python -m pgm_image COMMAND [--help]\n\n" + "\n".join(lines))
-        if argv and argv[0] not in ("-h", "--help"):
-            print(f"\nno command named {argv[0]!r}", file=sys.stderr)
-        return 0 if argv[:1] in (["-h"], ["--help"]) else 2
-    parser, run = parser_for(argv[0])
-    try:
-        return run(parser.parse_args(argv[1:])) or 0
-    except (ValueError, ModuleNotFoundError, FileNotFoundError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
+    return command_line.run_command("pgm_image", COMMANDS, argv)
 
 
 if __name__ == "__main__":

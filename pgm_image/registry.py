@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from pgm.hub import download_folder, is_hub_id
 from pgm_image.model_info import FILE, ModelInfo, read_info
 from pgm_image.public_models import PUBLIC_MODELS, PublicModel
 
@@ -34,7 +35,7 @@ def why_unavailable(name: str | Path, online: bool | None = None) -> str | None:
     """
     public = public_model(name)
     if public is None:
-        if not _is_hub_id(str(name)):
+        if not is_hub_id(str(name)):
             find_folder(name)
         return None
     from pgm_image import public_loading
@@ -64,8 +65,8 @@ def find_folder(name: str | Path, **download: Any) -> Path:
         if not (Path(text) / FILE).is_file():
             raise ValueError(f"no model at {text!r}: {FILE} is missing")
         return Path(text)
-    if _is_hub_id(text):
-        return _download(text, **download)
+    if is_hub_id(text):
+        return download_folder(text, FILE, "transformer/ and tokenizer/", **download)
     names = ", ".join(info.name for info in models()) or "none is bundled"
     raise ValueError(
         f"model must be a bundled name ({names}), a published one ({', '.join(PUBLIC_MODELS)}), a folder with {FILE}, "
@@ -98,32 +99,3 @@ def _load(model: str, device: str | None, dtype: torch.dtype | str | None, atten
 
 def _is_bundled(text: str) -> bool:
     return (ASSETS / text / FILE).is_file() and Path(text).name == text
-
-
-def _is_hub_id(text: str) -> bool:
-    from huggingface_hub.utils import HFValidationError, validate_repo_id
-
-    try:
-        validate_repo_id(text)
-    except HFValidationError:
-        return False
-    return text.count("/") == 1
-
-
-def _download(repo: str, **download: Any) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    patterns = ["*.json", "*.safetensors", "README.md"]
-    try:
-        folder = Path(snapshot_download(repo, allow_patterns=patterns, **download))
-    except LocalEntryNotFoundError as error:
-        raise ValueError(
-            f"model {repo!r} is not in the cache and the hub cannot be reached; go online once, or put {FILE}, "
-            f"transformer/ and tokenizer/ of that repository into a folder and give its path"
-        ) from error
-    except (HfHubHTTPError, OSError) as error:
-        raise ValueError(f"model {repo!r} could not be downloaded: {error}") from error
-    if not (folder / FILE).is_file():
-        raise ValueError(f"hub repository {repo!r} has no {FILE}: it is not in the layout of this project")
-    return folder

@@ -4,16 +4,17 @@ Also under `accelerate launch -m pgm_image train ...`, from one CPU to many node
 """
 
 import argparse
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from pgm.growth import grow
-from pgm.models import ARCHITECTURES, build, load_model
+from pgm.models import build, load_model
 from pgm.objectives import training_loss
-from pgm.training import Batch, Trainer, TrainingConfig
+from pgm.training import Batch, Trainer, mean_loss
+from pgm.training_arguments import add_training_arguments, parse_sizes, training_config
 from pgm.weights import config_dict
 from pgm_image.code_batches import CodeBatches, LabelDropout
 from pgm_image.recipes import RECIPES, find_recipe
@@ -30,20 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start-from", type=Path, help="weights to start from, with a fresh optimiser; may have fewer layers"
     )
-    parser.add_argument(
-        "--sizes", default="", help="sizes that differ from the recipe's, e.g. encoder_layers=4,decoder_layers=4"
-    )
-    parser.add_argument("--until", type=int, help="stop at this step although the schedule goes on")
-    parser.add_argument("--threads", type=int, help="CPU threads")
-    group = parser.add_argument_group("training (defaults come from the recipe)")
-    for field in fields(TrainingConfig):
-        if field.name == "betas":
-            group.add_argument("--betas", type=float, nargs=2)
-        elif field.type is bool or field.name == "compile":
-            group.add_argument(f"--{field.name}", action=argparse.BooleanOptionalAction, default=None)
-        else:
-            kind = type(getattr(TrainingConfig(), field.name))
-            group.add_argument(f"--{field.name.replace('_', '-')}", type=kind)
+    add_training_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,11 +39,8 @@ def run(args: argparse.Namespace) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     recipe = find_recipe(args.recipe)
-    overrides = {f.name: getattr(args, f.name) for f in fields(TrainingConfig) if getattr(args, f.name) is not None}
-    if "betas" in overrides:
-        overrides["betas"] = tuple(overrides["betas"])
-    training = replace(recipe.training, **overrides)
-    recipe = replace(recipe, sizes={**recipe.sizes, **_sizes(args.sizes)})
+    training = training_config(args, recipe.training)
+    recipe = replace(recipe, sizes={**recipe.sizes, **parse_sizes(args.sizes)})
     manifest = read_manifest(args.data)
     config = recipe.model_config(
         tuple(manifest["grid"]), manifest["codebook_size"], len(manifest["classes"]), len(manifest["styles"])
@@ -71,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     def report(averaged: nn.Module, folder: Path, step: int) -> dict[str, float]:
         if args.tokenizer:
             write_sample_sheet(averaged, args.tokenizer, manifest, folder / "sheets" / f"{step:07d}.png")
-        return {"held_out_loss": _mean_loss(averaged, held_out(0))}
+        return {"held_out_loss": mean_loss(averaged, held_out(0), _loss)}
 
     trainer = Trainer(model, _loss, train, training, args.out, report)
     parameters = sum(p.numel() for p in model.parameters())
@@ -82,27 +67,3 @@ def run(args: argparse.Namespace) -> int:
 
 def _loss(model: nn.Module, batch: Batch) -> Tensor:
     return training_loss(model, batch["codes"], batch["hidden"], batch["classes"], batch["styles"])
-
-
-@torch.no_grad()
-def _mean_loss(model: nn.Module, batch: Batch, size: int = 32) -> float:
-    """Cross-entropy in nats per code on fixed held-out pictures and partitions."""
-    was_training = model.training
-    model.eval()
-    device = next(model.parameters()).device
-    parts = range(0, len(batch["codes"]), size)
-    losses = [_loss(model, {k: v[i : i + size].to(device) for k, v in batch.items()}).item() for i in parts]
-    model.train(was_training)
-    return sum(losses) / len(losses)
-
-
-def _sizes(text: str) -> dict[str, int | float | str]:
-    """Parse "name=value,name=value". Raises ValueError for a name that no architecture has."""
-    known = {f.name for kind, _ in ARCHITECTURES.values() for f in fields(kind)}
-    sizes: dict[str, int | float | str] = {}
-    for part in filter(None, text.split(",")):
-        name, _, value = part.partition("=")
-        if name not in known or not value:
-            raise ValueError(f"sizes must be like encoder_layers=4,decoder_layers=4, got {part!r}")
-        sizes[name] = float(value) if "." in value else int(value) if value.isdigit() else value
-    return sizes

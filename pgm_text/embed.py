@@ -47,7 +47,7 @@ def run_embed(args: argparse.Namespace) -> int:
     return 0
 
 
-def add_representation_arguments(parser: argparse.ArgumentParser) -> None:
+def add_fit_representation_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `fit-representation`."""
     parser.add_argument("--embeddings", required=True, type=Path, help="folder of `embed`")
     parser.add_argument("--out", required=True, type=Path, help="folder to write: representation, latents, report")
@@ -65,7 +65,7 @@ def add_representation_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="CPU threads")
 
 
-def run_representation(args: argparse.Namespace) -> int:
+def run_fit_representation(args: argparse.Namespace) -> int:
     """Fit whitening and flow, write z_0 of all rows, and check on held-out rows that they arrived."""
     if args.threads:
         torch.set_num_threads(args.threads)

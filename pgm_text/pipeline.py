@@ -212,9 +212,7 @@ class TextPipeline:
         )
         known = torch.cat((ids, torch.full((tail,), self.tokenizer.eos_id))).expand(count, -1)
         for step in sample(predictor, noise, (1, cells + tail), config, device, known):
-            yield replace(
-                step, codes=step.codes[:, :cells], known=step.known[:, :cells], filled=step.filled[:, :cells]
-            )
+            yield replace(step, codes=step.codes[:, :cells], known=step.known[:, :cells], filled=step.filled[:, :cells])
 
     def _tail(self, cells: int) -> int:
         """End tokens to put behind the cells of a text that ends there.
@@ -261,9 +259,7 @@ def _widened(noise: Noise, tail: int) -> Noise:
     def widen(values: Tensor | None) -> Tensor | None:
         return values if values is None else nn.functional.pad(values, (0, tail), value=0.5)
 
-    return replace(
-        noise, codes=widen(noise.codes), order=widen(noise.order), confidence=widen(noise.confidence)
-    )
+    return replace(noise, codes=widen(noise.codes), order=widen(noise.order), confidence=widen(noise.confidence))
 
 
 def _checked_info(info: TextModelInfo, transformer: nn.Module, tokenizer: Tokenizer) -> TextModelInfo:
@@ -275,6 +271,4 @@ def _checked_info(info: TextModelInfo, transformer: nn.Module, tokenizer: Tokeni
         )
     partition = not isinstance(transformer, DiffusionTransformer)
     parameters = sum(parameter.numel() for parameter in transformer.parameters())
-    return replace(
-        info, architecture="pgm" if partition else "mdlm", length=config.length, parameters=parameters
-    )
+    return replace(info, architecture="pgm" if partition else "mdlm", length=config.length, parameters=parameters)

@@ -56,9 +56,7 @@ _DICTIONARY = TrainingConfig(
     ema_decay=0.999,
     compile=True,
 )
-_TINY = TrainingConfig(
-    steps=20, batch_size=8, lr=3e-3, warmup_steps=2, ema_decay=0.9, log_every=5, precision="no"
-)
+_TINY = TrainingConfig(steps=20, batch_size=8, lr=3e-3, warmup_steps=2, ema_decay=0.9, log_every=5, precision="no")
 # MLP ratio 3 keeps three models in half precision below 40 MB. No dropout while the data is not yet learnt.
 _WIDTH = {"width": 256, "heads": 4, "mlp_ratio": 3, "dropout": 0.0}
 _SMALL = {"width": 32, "heads": 2, "dropout": 0.0}
@@ -74,13 +72,9 @@ RECIPES = {
     "dictionary-rmdm": TextRecipe("rmdm", {**_WIDTH, "layers": 6, "condition_width": 64}, _DICTIONARY),
     # Left to right, for generative perplexity; never shipped as a generator.
     "dictionary-scorer": TextRecipe("scorer", {**_WIDTH, "layers": 6, "dropout": 0.1}, _DICTIONARY),
-    "tiny-pgm": TextRecipe(
-        "pgm", {**_SMALL, "encoder_layers": 1, "decoder_layers": 1, "condition_width": 8}, _TINY
-    ),
+    "tiny-pgm": TextRecipe("pgm", {**_SMALL, "encoder_layers": 1, "decoder_layers": 1, "condition_width": 8}, _TINY),
     "tiny-mdlm": TextRecipe("mdlm", {**_SMALL, "layers": 2, "condition_width": 8}, _TINY),
-    "tiny-complementary-mdlm": TextRecipe(
-        "complementary-mdlm", {**_SMALL, "layers": 2, "condition_width": 8}, _TINY
-    ),
+    "tiny-complementary-mdlm": TextRecipe("complementary-mdlm", {**_SMALL, "layers": 2, "condition_width": 8}, _TINY),
     "tiny-rmdm": TextRecipe("rmdm", {**_SMALL, "layers": 2, "condition_width": 16}, _TINY),
     "tiny-scorer": TextRecipe("scorer", {**_SMALL, "layers": 2}, _TINY),
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from pgm.hub import download_folder, is_hub_id
 from pgm_text.checkpoints import CONTEXT, PUBLIC_CHECKPOINTS
 from pgm_text.model_info import FILE, TextModelInfo, read_info
 from pgm_text.tokenizer import Tokenizer, gpt2_tokenizer
@@ -55,12 +56,11 @@ def find_folder(name: str | Path, **download: Any) -> Path:
         if not (Path(text) / FILE).is_file():
             raise ValueError(f"no model at {text!r}: {FILE} is missing")
         return Path(text)
-    if _is_hub_id(text):
-        return _download(text, **download)
+    if is_hub_id(text):
+        return download_folder(text, FILE, "transformer/ and tokenizer.json", **download)
     names = ", ".join(info.name for info in models(public=True))
     raise ValueError(
-        f"model must be one of {names}, a folder with {FILE}, a checkpoint file, or a hub id 'user/model', "
-        f"got {text!r}"
+        f"model must be one of {names}, a folder with {FILE}, a checkpoint file, or a hub id 'user/model', got {text!r}"
     )
 
 
@@ -94,32 +94,3 @@ def _load(model: str, device: str | None, dtype: torch.dtype | str | None, atten
     from pgm_text.pipeline import TextPipeline
 
     return TextPipeline.from_pretrained(model, device=device, dtype=dtype, attention=attention)
-
-
-def _is_hub_id(text: str) -> bool:
-    from huggingface_hub.utils import HFValidationError, validate_repo_id
-
-    try:
-        validate_repo_id(text)
-    except HFValidationError:
-        return False
-    return text.count("/") == 1
-
-
-def _download(repo: str, **download: Any) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    patterns = ["*.json", "*.safetensors", "README.md"]
-    try:
-        folder = Path(snapshot_download(repo, allow_patterns=patterns, **download))
-    except LocalEntryNotFoundError as error:
-        raise ValueError(
-            f"model {repo!r} is not in the cache and the hub cannot be reached; go online once, or put {FILE}, "
-            "transformer/ and tokenizer.json of that repository into a folder and give its path"
-        ) from error
-    except (HfHubHTTPError, OSError) as error:
-        raise ValueError(f"model {repo!r} could not be downloaded: {error}") from error
-    if not (folder / FILE).is_file():
-        raise ValueError(f"hub repository {repo!r} has no {FILE}: it is not in the layout of this project")
-    return folder

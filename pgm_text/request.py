@@ -83,9 +83,7 @@ def make_request(
     if extend not in (None, True, False):
         raise ValueError(f"extend must be True, False or None, got {extend!r}")
     sampling = _sampling(settings, info)
-    layout = lay_out(
-        prompt, tokenizer, cells, blank_tokens=settings.get("blank_tokens", BLANK_TOKENS), extend=extend
-    )
+    layout = lay_out(prompt, tokenizer, cells, blank_tokens=settings.get("blank_tokens", BLANK_TOKENS), extend=extend)
     seeds = tuple(range(first, first + count))
     latents = None
     if z is not None:

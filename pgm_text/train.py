@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from pgm.models import ARCHITECTURES, build, load_model
-from pgm.predictors import evaluating
-from pgm.training import Batch, Trainer, TrainingConfig
+from pgm.models import build, load_model
+from pgm.training import Trainer, mean_loss
+from pgm.training_arguments import add_training_arguments, parse_sizes, training_config
 from pgm.weights import load_into
 from pgm_text import scorer
 from pgm_text.algorithms import ALGORITHMS
@@ -41,18 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, type=Path, help="folder of the run; goes on if it holds a checkpoint")
     parser.add_argument("--latents", type=Path, help="folder of `fit-representation` (RMDM)")
     parser.add_argument("--start-from", type=Path, help="weights to start from, with a fresh optimiser")
-    parser.add_argument("--sizes", default="", help="sizes that differ from the recipe's, e.g. layers=4,dropout=0.1")
-    parser.add_argument("--until", type=int, help="stop at this step although the schedule goes on")
-    parser.add_argument("--threads", type=int, help="CPU threads")
-    group = parser.add_argument_group("training (defaults come from the recipe)")
-    for field in fields(TrainingConfig):
-        if field.name == "betas":
-            group.add_argument("--betas", type=float, nargs=2)
-        elif field.name == "compile":
-            group.add_argument("--compile", action=argparse.BooleanOptionalAction, default=None)
-        else:
-            kind = type(getattr(TrainingConfig(), field.name))
-            group.add_argument(f"--{field.name.replace('_', '-')}", type=kind)
+    add_training_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,11 +48,8 @@ def run(args: argparse.Namespace) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     recipe = find_recipe(args.recipe)
-    overrides = {f.name: getattr(args, f.name) for f in fields(TrainingConfig) if getattr(args, f.name) is not None}
-    if "betas" in overrides:
-        overrides["betas"] = tuple(overrides["betas"])
-    training = replace(recipe.training, **overrides)
-    recipe = replace(recipe, sizes={**recipe.sizes, **_sizes(args.sizes)})
+    training = training_config(args, recipe.training)
+    recipe = replace(recipe, sizes={**recipe.sizes, **parse_sizes(args.sizes)})
     tokens = args.data / "tokens"
     manifest = read_manifest(tokens)
     latents = _latents(recipe, args.latents)
@@ -104,15 +89,6 @@ def run(args: argparse.Namespace) -> int:
     return 0 if finished else 3
 
 
-def mean_loss(model: nn.Module, batch: Batch, loss: Callable[[nn.Module, Batch], Tensor], size: int = 32) -> float:
-    """Loss on fixed rows, times and masks."""
-    device = next(model.parameters()).device
-    parts = range(0, len(batch["tokens"]), size)
-    with evaluating(model):
-        losses = [loss(model, {k: v[i : i + size].to(device) for k, v in batch.items()}).item() for i in parts]
-    return sum(losses) / len(losses)
-
-
 def _write_samples(model: nn.Module, tokenizer: Tokenizer, manifest: dict[str, Any], path: Path) -> None:
     training = model.training
     pipeline = TextPipeline(model, tokenizer, info_of(model, manifest, "run", "a training run"))
@@ -130,15 +106,3 @@ def _latents(recipe: TextRecipe, folder: Path | None) -> dict[str, Tensor]:
     if folder is None:
         raise ValueError("RMDM needs latents: run `fit-representation` and give its folder with --latents")
     return {split: read_latents(folder, split) for split in ("train", "heldout")}
-
-
-def _sizes(text: str) -> dict[str, int | float | str]:
-    """Parse "name=value,name=value". Raises ValueError for a name that no architecture has."""
-    known = {f.name for kind, _ in ARCHITECTURES.values() for f in fields(kind)}
-    sizes: dict[str, int | float | str] = {}
-    for part in filter(None, text.split(",")):
-        name, _, value = part.partition("=")
-        if name not in known or not value:
-            raise ValueError(f"sizes must be like layers=4,dropout=0.1, got {part!r}")
-        sizes[name] = float(value) if "." in value else int(value) if value.isdigit() else value
-    return sizes

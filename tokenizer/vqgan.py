@@ -144,7 +144,7 @@ class VQGAN(nn.Module):
     # ---- files ----
 
     def save_pretrained(self, folder: str | Path, dtype: torch.dtype | None = None) -> None:
-        """Write config.json and safetensors (shards under 9 MB) into the folder, made if missing; as `dtype` if given."""
+        """Write config.json and safetensors (shards under 9 MB) into the folder, made if missing, as `dtype` if any."""
         save_weights(folder, self.state_dict(), self.config.to_dict(), dtype)
 
     @classmethod
