@@ -103,7 +103,7 @@ def test_what_is_painted_is_redrawn_step_by_step_and_nothing_else(visit, tmp_pat
     page = visit()
     assert "Upload a picture" in page.locator("#edit-painter .viewer-empty").inner_text()
     redraw(page, wait_for="")
-    page.wait_for_function("() => document.getElementById('edit-notice').textContent")
+    page.wait_for_function("() => document.getElementById('edit-notice')?.textContent")
     assert page.locator("#edit-notice").inner_text().startswith("Upload a picture first")
     path, values = photo(tmp_path, 300, 300)
     upload(page, path)
@@ -154,7 +154,7 @@ def test_stop_frees_the_worker_and_a_broken_file_changes_nothing(visit, served, 
     broken = tmp_path / "page.png"
     broken.write_text("<!doctype html>not found")
     upload(page, broken)
-    page.wait_for_function("() => /HTML/.test(document.getElementById('edit-notice').textContent)")
+    page.wait_for_function("() => /HTML/.test(document.getElementById('edit-notice')?.textContent)")
     assert page.evaluate(PAINTED) == painted
     monkeypatch.setattr(served.pipeline, "step_seconds", 0.4)
     redraw(page, wait_for="")

@@ -236,7 +236,7 @@ def test_a_bad_value_shows_one_message_beside_the_button(visit):
     page.locator("#image-seed input").fill("-5")
     generate(page, wait_for="")
     notice = page.locator("#image-notice")
-    page.wait_for_function("() => document.getElementById('image-notice').textContent")
+    page.wait_for_function("() => document.getElementById('image-notice')?.textContent")
     assert notice.inner_text() == "Seed must be a whole number from 0 up, not -5."
     assert page.locator(".toast-body").count() == 0
     page.locator("#image-seed input").fill("5")

@@ -48,7 +48,7 @@ def saved(page, button):
 def test_three_orders_appear_in_step_and_a_sweep_fills_its_sheet(visit):  # noqa: F811
     page = visit()
     opened(page, "Compare")
-    page.wait_for_function("() => document.querySelector('#compare-mode input[value=twin]').disabled")
+    page.wait_for_function("() => document.querySelector('#compare-mode input[value=twin]')?.disabled")
     assert "none is installed" in page.locator("#compare-mode").inner_text()
     page.locator("#compare-generate").click()
     page.wait_for_function("() => document.querySelectorAll('.compare .viewer-ticks i[data-made]').length >= 3")
@@ -70,7 +70,7 @@ def test_three_orders_appear_in_step_and_a_sweep_fills_its_sheet(visit):  # noqa
     page.locator("#compare-many-steps textarea, #compare-many-steps input").fill("1, 3")
     page.locator("#compare-many-guidance textarea, #compare-many-guidance input").fill("0, banana")
     page.locator("#compare-generate").click()
-    page.wait_for_function("() => document.getElementById('compare-notice').textContent")
+    page.wait_for_function("() => document.getElementById('compare-notice')?.textContent")
     assert page.locator("#compare-notice").inner_text() == "Guidance must be a number from 0 to 10, not banana."
     page.locator("#compare-many-guidance textarea, #compare-many-guidance input").fill("0, 2")
     page.locator("#compare-generate").click()
@@ -81,9 +81,9 @@ def test_three_orders_appear_in_step_and_a_sweep_fills_its_sheet(visit):  # noqa
     assert open_picture(content).width > 2 * 128
     page.locator("[data-cell='1,1']").click()
     page.locator(".compare-use").click()
-    page.wait_for_function("() => document.querySelector('#image-stage').offsetParent")
+    page.wait_for_function("() => document.querySelector('#image-stage')?.offsetParent")
     unfold_visible(page, "How")
-    page.wait_for_function("() => document.querySelector('#image-steps input').value === '3'")
+    page.wait_for_function("() => document.querySelector('#image-steps input')?.value === '3'")
 
 
 def unfold_visible(page, name):
@@ -106,7 +106,7 @@ def test_codes_of_a_dropped_picture_can_be_looked_at_and_swapped(visit, served):
     page = visit()
     opened(page, "Tokens")
     page.locator("#tokens-current").click()
-    page.wait_for_function("() => document.getElementById('tokens-notice').textContent.includes('generate one there')")
+    page.wait_for_function("() => document.getElementById('tokens-notice')?.textContent.includes('generate one there')")
     drop(page, png_of(served.pipeline.pictures("owl", seed=3)[0].resize((200, 128))), ".tokens")
     page.wait_for_selector(".tokens[data-state=done]", timeout=15_000)
     assert page.locator(".tokens .viewer-title").inner_text() == "dropped.png"
@@ -136,7 +136,7 @@ def test_past_pictures_links_and_dropped_files_bring_settings_back(visit, served
     page = visit()
     settings = {"model": "fake", "class_id": "whale", "style": "Ink", "seed": 41, "steps": 5, "sampler": "random"}
     drop(page, png_of(Image.new("RGB", (8, 8)), **settings))
-    page.wait_for_function("() => document.querySelector('#image-class input').value === 'whale'")
+    page.wait_for_function("() => document.querySelector('#image-class input')?.value === 'whale'")
     generate(page)
     first = pixels(page)
     assert page.locator("#image-viewer .viewer-seed").inner_text() == "Seed 41"
@@ -150,12 +150,12 @@ def test_past_pictures_links_and_dropped_files_bring_settings_back(visit, served
     expected = served.pipeline.pictures("whale", style="Ink", seed=41, steps=5)[0]
     assert np.array_equal(np.asarray(open_picture(content)), np.asarray(expected))
     page.locator("[data-past=again]").click()
-    page.wait_for_function("() => document.querySelector('#image-class input').value === 'whale'")
+    page.wait_for_function("() => document.querySelector('#image-class input')?.value === 'whale'")
 
     link = page.evaluate("() => JSON.parse(localStorage.getItem('pgm-image-history'))[0].link")
     page.goto(f"{served.url}?{link}")
     page.wait_for_function("() => document.querySelector('#image-class input')?.value === 'whale'")
-    page.wait_for_function("() => document.querySelector('.viewer-empty').textContent.includes('came with the link')")
+    page.wait_for_function("() => document.querySelector('.viewer-empty')?.textContent.includes('came with the link')")
     generate(page)
     assert np.array_equal(pixels(page), first)
     assert page.locator(".history-strip button").count() == 1, "the same picture is kept once"
@@ -165,7 +165,7 @@ def test_past_pictures_links_and_dropped_files_bring_settings_back(visit, served
     notice = page.locator("#image-notice").inner_text()
     assert notice == "The model fake has no class and style called unicorn."
     drop(page, png_of(Image.new("RGB", (8, 8))))
-    page.wait_for_function("() => document.getElementById('image-notice').textContent.includes('not a PNG saved')")
+    page.wait_for_function("() => document.getElementById('image-notice')?.textContent.includes('not a PNG saved')")
     page.get_by_role("button", name="Clear").click()
     page.get_by_role("button", name="Really clear?").click()
     assert page.locator(".history-strip button").count() == 0
