@@ -35,8 +35,9 @@ os.environ.update(
     HF_HUB_DISABLE_TELEMETRY="1",
     PYTHONPATH=os.pathsep.join(filter(None, [str(OFFLINE), os.environ.get("PYTHONPATH")])),
 )
-# torch's thread count. Waiting threads spin by default, which starves a machine of two cores.
-os.environ.setdefault("OMP_NUM_THREADS", str(min(4, os.cpu_count() or 1)))
+# One thread: tiny networks gain nothing from more, and how a product is split over threads decides its last bits, on
+# which comparisons of pictures made in different batches would hang.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 load_file(OFFLINE / "sitecustomize.py")
 

@@ -30,7 +30,8 @@ def test_generate_writes_pictures_that_can_be_made_again_from_their_own_settings
         again = generate_arguments(settings)
         assert again.pop("model") == str(model_folder)
         remade = pipe(again.pop("class_id"), **again)[0]
-        assert (np.asarray(remade) == np.asarray(Image.open(line["path"]))).all()
+        # Alone and in a batch, a convolution may round a pixel to the neighbouring level.
+        assert np.abs(np.asarray(remade).astype(int) - np.asarray(Image.open(line["path"]))).max() <= 1
 
 
 @pytest.mark.parametrize(

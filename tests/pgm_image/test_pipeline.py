@@ -19,11 +19,15 @@ def pixels(pictures: list[Image.Image]) -> np.ndarray:
 
 @pytest.mark.parametrize("sampler", ["halton", "confidence", "random", "raster"])
 def test_a_picture_is_the_same_alone_and_in_any_batch(pipeline, sampler):
-    whole = pixels(pipeline("bird", num_images=5, seed=3, sampler=sampler))
+    settings = {"sampler": sampler, "output_type": "codes"}
+    whole = pipeline("bird", num_images=5, seed=3, **settings)
     for size in (1, 2, 4):
-        assert (pixels(pipeline("bird", num_images=5, seed=3, sampler=sampler, batch_size=size)) == whole).all()
+        assert torch.equal(pipeline("bird", num_images=5, seed=3, batch_size=size, **settings), whole)
     for k in range(5):
-        assert (pixels(pipeline("bird", seed=3 + k, sampler=sampler))[0] == whole[k]).all()
+        assert torch.equal(pipeline("bird", seed=3 + k, **settings)[0], whole[k])
+    # Equal codes; a convolution over another batch may round a pixel to the neighbouring level.
+    alone, batch = pixels(pipeline.decode(whole[:1])), pixels(pipeline.decode(whole))[:1]
+    assert np.abs(alone.astype(int) - batch).max() <= 1
 
 
 def test_pictures_differ_between_seeds_and_huge_seeds_work(pipeline):
