@@ -23,15 +23,33 @@ from pgm.weights import read_safetensors, what_it_is
 CONTAINERS = ("model_state_dict", "model", "state_dict", "ema")  # where public files keep weights, in this preference
 WRAPPERS = ("module.", "_forward_module.")  # put in front by data-parallel training; "_orig_mod." by torch.compile
 # Names that reading accepts because a stand-in takes their place; the code behind them is neither imported nor run.
-STAND_IN_PACKAGES = ("omegaconf", "numpy", "pytorch_lightning", "lightning", "lightning_fabric", "torchmetrics")
+STAND_IN_PACKAGES = (
+    "omegaconf",
+    "numpy",
+    "typing",
+    "tokenizers",
+    "transformers",
+    "pytorch_lightning",
+    "lightning",
+    "lightning_fabric",
+    "lightning_utilities",
+    "torchmetrics",
+)
+# Single names from packages that hold dangerous ones too.
 STAND_IN_NAMES = (
     "argparse.Namespace",
-    "typing.Any",
+    "builtins.object",
     "builtins.int",
     "builtins.float",
     "builtins.bool",
+    "builtins.bytes",
     "builtins.str",
+    "builtins.tuple",
+    "copyreg._reconstructor",
+    "_operator.getitem",
+    "operator.getitem",
     "pathlib.PosixPath",
+    "pathlib.PurePosixPath",
     "pytorch_lightning.callbacks.model_checkpoint.ModelCheckpoint",
     "pytorch_lightning.callbacks.early_stopping.EarlyStopping",
 )
@@ -51,16 +69,23 @@ class UnsafeWeightsError(ValueError):
 
 
 class StandIn:
-    """Takes the place of an object whose class is not run; it keeps nothing and does nothing."""
+    """What is left of an object whose class is not run: its class name, its arguments and its state."""
 
-    def __new__(cls, *_: Any) -> "StandIn":
-        return super().__new__(cls)
+    class_name = ""
+
+    def __new__(cls, *arguments: Any) -> "StandIn":
+        self = super().__new__(cls)
+        self.__dict__["arguments"] = arguments
+        return self
 
     def __init__(self, *_: Any) -> None:
         pass
 
     def __setstate__(self, state: Any) -> None:
-        pass
+        self.__dict__["state"] = state
+
+    def __repr__(self) -> str:
+        return f"<stand-in for {self.class_name}>"
 
 
 def read_state_dict(path: str | Path) -> dict[str, Tensor]:
@@ -84,8 +109,11 @@ def read_state_dict(path: str | Path) -> dict[str, Tensor]:
     return strip_prefixes(state, path.name)
 
 
-def read_torch_file(path: str | Path) -> Any:
-    """Everything in a torch file, foreign objects as stand-ins; raises as `read_state_dict`."""
+def read_torch_file(path: str | Path, also_accept: Sequence[str] = ()) -> Any:
+    """Everything in a torch file, foreign objects as stand-ins; raises as `read_state_dict`.
+
+    also_accept: full names ("package.module.Class") to replace by stand-ins, too; nothing of theirs is run either.
+    """
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"checkpoint {str(path)!r} does not exist")
@@ -96,11 +124,11 @@ def read_torch_file(path: str | Path) -> Any:
         raise ValueError(f"{path.name} is not a usable weights file: {what_it_is(path)}; download it again")
     try:
         names = set(get_unsafe_globals_in_checkpoint(path)) if mapped else set()
-        refused = sorted(name for name in names if not _accepted(name))
+        refused = sorted(name for name in names if name not in also_accept and not _accepted(name))
         if refused:
             raise _refusal(path, refused)
         accepted = [
-            (PLAIN_CONTAINERS.get(name) or type("StandIn", (StandIn,), {}), name)
+            (PLAIN_CONTAINERS.get(name) or type("StandIn", (StandIn,), {"class_name": name}), name)
             for name in sorted(names | set(STAND_IN_NAMES))
         ]
         with _reading, ExitStack() as stack:
@@ -117,13 +145,21 @@ def read_torch_file(path: str | Path) -> Any:
         ) from error
 
 
-def strip_prefixes(state: Mapping[str, Tensor], source: str = "the file") -> dict[str, Tensor]:
-    """Keys without `_orig_mod.` anywhere and `module.` in front, however nested; ValueError where two become one."""
+def bare_name(key: str, wrappers: Sequence[str] = WRAPPERS) -> str:
+    """A key without `_orig_mod.` anywhere and `wrappers` in front, however nested."""
+    short = key.replace("_orig_mod.", "")
+    while prefix := next((wrapper for wrapper in wrappers if short.startswith(wrapper)), None):
+        short = short.removeprefix(prefix)
+    return short
+
+
+def strip_prefixes(
+    state: Mapping[str, Tensor], source: str = "the file", wrappers: Sequence[str] = WRAPPERS
+) -> dict[str, Tensor]:
+    """All keys as `bare_name`; ValueError where two become one."""
     stripped: dict[str, Tensor] = {}
     for key, value in state.items():
-        short = key.replace("_orig_mod.", "")
-        while prefix := next((wrapper for wrapper in WRAPPERS if short.startswith(wrapper)), None):
-            short = short.removeprefix(prefix)
+        short = bare_name(key, wrappers)
         if short in stripped:
             raise ValueError(f"{source} holds {short!r} twice once wrapper prefixes are removed, the second is {key!r}")
         stripped[short] = value

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,13 @@ from diffusers.training_utils import EMAModel
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from pgm.models import save_model
+from pgm import sharding
+from pgm.models import load_model, save_model
 from pgm.predictors import evaluating
+from pgm.weights import config_dict, save_weights
 
 Batch = dict[str, Tensor]
+LARGE = 50_000_000  # parameters, from which an export is written as few files instead of many small ones
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class TrainingConfig:
     steps: int = 1_000_000
     batch_size: int = 256  # per process and forward pass
     accumulation: int = 1  # forward passes per optimiser step
+    global_batch: int = 0  # rows per optimiser step over all processes; 0: whatever the two above and they give
     lr: float = 1e-4
     warmup_steps: int = 2500
     decay_share: float = 0.1  # last share of the steps in which lr falls along a cosine ...
@@ -44,6 +48,7 @@ class TrainingConfig:
     ema_decay: float = 0.0  # 0: no EMA
     precision: str = "bf16"  # or "no" for float32
     compile: bool = False
+    shard: bool = False  # split parameters and optimiser over processes (FSDP) instead of a copy in each
     seed: int = 0
     log_every: int = 50  # steps
     save_minutes: float = 5.0  # between checkpoints and reports
@@ -53,11 +58,28 @@ class TrainingConfig:
         for name in ("steps", "batch_size", "accumulation", "lr", "log_every", "save_minutes", "max_bad_batches"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")
+        if self.global_batch < 0:
+            raise ValueError(f"global_batch must be >= 0, got {self.global_batch!r}")
         for name in ("decay_share", "lr_floor", "ema_decay"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)!r}")
         if self.precision not in ("bf16", "no"):
             raise ValueError(f"precision must be 'bf16' or 'no', got {self.precision!r}")
+
+    def divided(self, processes: int) -> "TrainingConfig":
+        """The same with `batch_size` (at most what it was) and `accumulation` such that a step sees `global_batch` rows.
+
+        Raises ValueError when they cannot be divided evenly.
+        """
+        if not self.global_batch:
+            return self
+        share, rest = divmod(self.global_batch, processes)
+        if rest or not share:
+            raise ValueError(
+                f"global_batch must be a multiple of the number of processes, got {self.global_batch} for {processes}"
+            )
+        passes = next(n for n in range(1, share + 1) if share % n == 0 and share // n <= self.batch_size)
+        return replace(self, batch_size=share // passes, accumulation=passes)
 
 
 def learning_rate(config: TrainingConfig, step: int) -> float:
@@ -72,7 +94,7 @@ def learning_rate(config: TrainingConfig, step: int) -> float:
 
 
 class Trainer:
-    """One run in one folder: training.json, metrics.jsonl, checkpoint.pt and, on demand, exported weights."""
+    """One run in one folder: training.json, metrics.jsonl, a checkpoint and exported weights."""
 
     def __init__(
         self,
@@ -86,18 +108,29 @@ class Trainer:
         """loss(model, batch) -> scalar; batch(index, process) -> tensors, a pure function, where index counts forward
         passes; report(model, folder, step) is called with averaged weights at every checkpoint and returns metrics.
 
-        Goes on from checkpoint.pt when `folder` has one. Raises ValueError when it belongs to another model.
+        Goes on from checkpoint.pt (or checkpoint.json with `shard`) when `folder` has one. Raises ValueError when it
+        belongs to another model, and for accelerate's own FSDP, which `shard` takes the place of.
         """
+        if os.environ.get("ACCELERATE_USE_FSDP", "").lower() in ("1", "true", "yes"):
+            raise ValueError("accelerate is set up for FSDP; launch it with --multi_gpu and give --shard here instead")
         self.config, self.folder, self.batch, self.loss, self.report = config, Path(folder), batch, loss, report
         self.accelerator = Accelerator(
             mixed_precision=config.precision, gradient_accumulation_steps=config.accumulation
         )
+        self.model = model.to(self.accelerator.device)
+        self.parameters = sum(parameter.numel() for parameter in model.parameters())
+        if config.shard:
+            sharding.shard(model, self.accelerator.device)
         optimizer = torch.optim.AdamW(
             model.parameters(), lr=config.lr, betas=config.betas, weight_decay=config.weight_decay, fused=True
         )
-        self.model = model.to(self.accelerator.device)
-        run = torch.compile(model) if config.compile else model
-        self.wrapped, self.optimizer = self.accelerator.prepare(run, optimizer)
+        if config.shard:
+            self.wrapped, self.optimizer = model, optimizer
+            if config.compile:
+                model.compile()
+        else:
+            run = torch.compile(model) if config.compile else model
+            self.wrapped, self.optimizer = self.accelerator.prepare(run, optimizer)
         self.ema = None
         if config.ema_decay:
             self.ema = EMAModel(model.parameters(), decay=config.ema_decay, foreach=True)
@@ -107,7 +140,7 @@ class Trainer:
         if self.accelerator.is_main_process:
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / "training.json").write_text(json.dumps(asdict(config), indent=2) + "\n")
-        if (self.folder / "checkpoint.pt").exists():
+        if (self.folder / (sharding.POINTER if config.shard else "checkpoint.pt")).exists():
             self.load_checkpoint()
 
     def train_step(self) -> float | None:
@@ -123,12 +156,14 @@ class Trainer:
             batch = {
                 k: v.to(self.accelerator.device) for k, v in self.batch(index, self.accelerator.process_index).items()
             }
+            if config.shard:
+                self.wrapped.set_requires_gradient_sync(part == config.accumulation - 1)
             with self.accelerator.accumulate(self.wrapped):
                 with self.accelerator.autocast():
                     loss = self.loss(self.wrapped, batch)
                 self.accelerator.backward(loss)
                 total = total + loss.detach() / config.accumulation
-        norm = self.accelerator.clip_grad_norm_(self.model.parameters(), config.clip)
+        norm = sharding.whole(self.accelerator.clip_grad_norm_(self.model.parameters(), config.clip))
         finite = bool(torch.isfinite(norm))
         if finite:
             self.optimizer.step()
@@ -195,16 +230,21 @@ class Trainer:
 
     def save_checkpoint(self) -> None:
         """Everything needed to go on, written beside and renamed so that a kill never leaves half a file."""
-        if self.accelerator.is_main_process:
+        progress = {name: getattr(self, name) for name in ("step", "seconds", "skipped", "losses")}
+        if self.config.shard:
+            progress["model_config"] = asdict(self.model.config)
+            sharding.save_shards(self.folder, self.model, self.optimizer, self.ema, progress)
+            self.export(self.folder / "export")
+            if self.accelerator.is_main_process and self.report and not self.stop_requested:
+                averaged = load_model(self.folder / "export", device=self.accelerator.device)
+                self.log(self.report(averaged, self.folder, self.step))
+        elif self.accelerator.is_main_process:
             state = {
                 "model_config": asdict(self.model.config),
                 "model": self.model.state_dict(),
                 "optimizer": self.optimizer.state_dict(),
                 "ema": self.ema.state_dict() if self.ema else None,
-                "step": self.step,
-                "seconds": self.seconds,
-                "skipped": self.skipped,
-                "losses": self.losses,
+                **progress,
             }
             path = self.folder / "checkpoint.pt"
             torch.save(state, path.with_suffix(".tmp"))
@@ -215,22 +255,45 @@ class Trainer:
         self.accelerator.wait_for_everyone()
 
     def load_checkpoint(self) -> None:
-        """Go on from checkpoint.pt. Raises ValueError when it was made with another model config."""
-        path = self.folder / "checkpoint.pt"
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        """Go on from the checkpoint. Raises ValueError when it was made with another model config."""
+        path = self.folder / (sharding.POINTER if self.config.shard else "checkpoint.pt")
+        if self.config.shard:
+            state = sharding.read_progress(self.folder)
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
         if state["model_config"] != asdict(self.model.config):
             raise ValueError(f"{path} was made with another model config: {state['model_config']}")
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.ema and state["ema"]:
-            self.ema.load_state_dict(state["ema"])
-            self.ema.to(self.accelerator.device)
+        if self.config.shard:
+            sharding.load_shards(self.folder, self.model, self.optimizer, self.ema)
+        else:
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            if self.ema and state["ema"]:
+                self.ema.load_state_dict(state["ema"])
+                self.ema.to(self.accelerator.device)
         self.step, self.seconds, self.skipped = state["step"], state["seconds"], state["skipped"]
         self.losses = state.get("losses", [])
+        if self.accelerator.is_main_process:
+            self._forget_metrics_after_checkpoint()
+
+    def _forget_metrics_after_checkpoint(self) -> None:
+        # A run killed between two checkpoints has logged steps that are now made again.
+        path = self.folder / "metrics.jsonl"
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= self.step]
+        if len(kept) < len(lines):
+            path.with_suffix(".tmp").write_text("".join(kept))
+            os.replace(path.with_suffix(".tmp"), path)
 
     def export(self, folder: str | Path, dtype: torch.dtype | None = None) -> None:
-        """Write averaged weights (or the raw ones without EMA) as a model folder."""
-        self._with_average(lambda: save_model(self.model, folder, dtype))
+        """Write averaged weights (or the raw ones without EMA) as a model folder; under `shard` all must call."""
+        max_shard = "2GB" if self.parameters > LARGE else None
+        if self.config.shard:
+            weights = sharding.whole_weights(self.model, self.ema)
+            if self.accelerator.is_main_process:
+                save_weights(folder, weights, config_dict(self.model.config), dtype, max_shard)
+        else:
+            self._with_average(lambda: save_model(self.model, folder, dtype, max_shard))
 
     def _with_average(self, function: Callable[[], Any]) -> Any:
         if not self.ema:

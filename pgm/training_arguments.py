@@ -1,6 +1,7 @@
 """Command-line arguments of a training: every field of `TrainingConfig`, and sizes that differ from a recipe's."""
 
 import argparse
+import os
 from dataclasses import fields, replace
 
 from pgm.models import ARCHITECTURES
@@ -26,9 +27,13 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def training_config(args: argparse.Namespace, recipe: TrainingConfig) -> TrainingConfig:
-    """The recipe's config with what the command line gives. Raises ValueError for a value that cannot be."""
+    """The recipe's config with what the command line gives, divided among the processes that were launched.
+
+    Raises ValueError for a value that cannot be.
+    """
     given = {f.name: getattr(args, f.name) for f in fields(TrainingConfig) if getattr(args, f.name) is not None}
-    return replace(recipe, **{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
+    config = replace(recipe, **{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
+    return config.divided(int(os.environ.get("WORLD_SIZE", "1")))
 
 
 def parse_sizes(text: str) -> dict[str, int | float | str]:

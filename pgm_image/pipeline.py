@@ -1,6 +1,6 @@
 """PGMPipeline: transformer, tokenizer and labels together, used like a diffusers pipeline."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from pgm.arguments import one_of, whole_number
 from pgm.devices import resolve_device, resolve_dtype
 from pgm.models import load_model, make_predictor, save_model
 from pgm.noise import draw_noise
+from pgm.pipeline import Callback, Pipeline
 from pgm.sampling import Step, planned_steps, sample
 from pgm_image import edits
 from pgm_image.labels import NULL
@@ -23,10 +23,9 @@ from tokenizer.pixels import to_pil
 from tokenizer.vqgan import VQGAN
 
 OUTPUT_TYPES = ("pil", "np", "pt", "codes", "latent")
-Callback = Callable[["PGMPipeline", int, int, dict[str, Any]], Any]
 
 
-class PGMPipeline:
+class PGMPipeline(Pipeline):
     """Class-conditional image generation, code by code.
 
     >>> pipe = PGMPipeline.from_pretrained("emoji64")
@@ -34,8 +33,8 @@ class PGMPipeline:
     """
 
     def __init__(self, transformer: nn.Module, tokenizer: VQGAN, info: ModelInfo):
-        self.transformer, self.tokenizer, self.info = transformer.eval(), tokenizer.eval(), info
-        self._interrupt = False
+        super().__init__(transformer, info)
+        self.tokenizer = tokenizer.eval()
 
     # -- loading and saving -------------------------------------------------------------------------------------
 
@@ -98,14 +97,6 @@ class PGMPipeline:
         return self
 
     @property
-    def device(self) -> torch.device:
-        return next(self.transformer.parameters()).device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return next(self.transformer.parameters()).dtype
-
-    @property
     def components(self) -> dict[str, nn.Module]:
         return {"transformer": self.transformer, "tokenizer": self.tokenizer}
 
@@ -124,14 +115,6 @@ class PGMPipeline:
     @property
     def image_size(self) -> int:
         return self.info.image_size
-
-    @property
-    def recommended(self) -> dict[str, Any]:
-        return dict(self.info.recommended)
-
-    @property
-    def presets(self) -> dict[str, dict[str, Any]]:
-        return {name: dict(values) for name, values in self.info.presets.items()}
 
     # -- generating ---------------------------------------------------------------------------------------------
 
@@ -160,7 +143,7 @@ class PGMPipeline:
         size = whole_number("batch_size", batch_size, 1)
         output_type = one_of("output_type", output_type, OUTPUT_TYPES)
         request = self.request(class_id, **arguments)
-        return self._output(self._codes(request, None, size, progress, callback_on_step_end), output_type)
+        return self._output(self._run(request, None, size, progress, callback_on_step_end), output_type)
 
     def generate_steps(self, class_id: Any, **arguments: Any) -> Iterator[Step]:
         """The generator of steps behind `generate`, all pictures in one batch; closing it ends the work.
@@ -168,10 +151,6 @@ class PGMPipeline:
         Arguments are checked when this is called, not when the first step is asked for.
         """
         return self.steps(self.request(class_id, **arguments))
-
-    def interrupt(self) -> None:
-        """End a running `generate` after the current step (from a callback or another thread)."""
-        self._interrupt = True
 
     def request(self, class_id: Any, generator: Any = None, **arguments: Any) -> Request:
         """Checked arguments. `generator`, as in diffusers, is a torch.Generator that the seed is drawn from."""
@@ -198,29 +177,15 @@ class PGMPipeline:
         noise = draw_noise(list(request.seeds), self.info.length, confidence_steps)
         return sample(predictor, noise, self.info.grid, config, device, known_codes)
 
-    def _codes(
+    def _run(
         self, request: Request, known_codes: Tensor | None, size: int, progress: bool, callback: Callback | None
     ) -> Tensor:
         """Run a request in parts of `size` pictures -> codes (B, L), fewer rows when interrupted."""
-        parts = range(0, len(request), size)
-        codes: list[Tensor] = []
-        self._interrupt = False
-        with tqdm(
-            total=len(parts) * planned_steps(request.sampling, self.info.length), disable=not progress, unit="step"
-        ) as bar:
-            for start in parts:
-                known = None if known_codes is None else known_codes[start : start + size]
-                last = None
-                for last in self.steps(request.part(start, start + size), known):
-                    bar.update()
-                    if callback:
-                        callback(self, last.index, last.total, {"step": last})
-                    if self._interrupt:
-                        break
-                codes.append(last.codes)
-                if self._interrupt:
-                    break
-        return torch.cat(codes)
+        parts = [
+            (request.part(start, start + size), None if known_codes is None else known_codes[start : start + size])
+            for start in range(0, len(request), size)
+        ]
+        return self._codes(parts, planned_steps(request.sampling, self.info.length), progress, callback)
 
     # -- editing ------------------------------------------------------------------------------------------------
 
@@ -254,7 +219,7 @@ class PGMPipeline:
         """Run a checked edit; arguments as in `generate`."""
         size = whole_number("batch_size", batch_size, 1)
         known = task.known_codes(self.tokenizer)
-        codes = self._codes(task.request, known, size, progress, callback_on_step_end)
+        codes = self._run(task.request, known, size, progress, callback_on_step_end)
         return task.part(0, len(codes)).results(self.decode(codes))
 
     # -- decoding -----------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from pgm.hub import download_folder, is_hub_id
-from pgm_image.model_info import FILE, ModelInfo, read_info
+from pgm.model_index import FILE
+from pgm_image.model_info import ModelInfo, read_info
 from pgm_image.public_models import PUBLIC_MODELS, PublicModel
 
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
@@ -43,11 +44,17 @@ def why_unavailable(name: str | Path, online: bool | None = None) -> str | None:
     return public_loading.why_unavailable(public, online=online)
 
 
-def unavailable_models() -> dict[str, str]:
-    """Names of published models that cannot be loaded now, each with the reason; the hub is asked at most once."""
+def unavailable_models(download: bool = True) -> dict[str, str]:
+    """Names of published models that cannot be loaded now, each with the reason; the hub is asked at most once.
+
+    download: whether a model that would have to be downloaded first counts as available; without, nothing is asked over
+    the network.
+    """
     from pgm_image import public_loading
 
     absent = [model for model in PUBLIC_MODELS.values() if not public_loading.is_here(model)]
+    if not download:
+        return {model.name: _not_here(model) for model in absent if not _is_bundled(model.name)}
     online = bool(absent) and not public_loading.is_offline() and public_loading.hub_answers()
     reasons = {model.name: public_loading.why_unavailable(model, online=online) for model in absent}
     return {name: reason for name, reason in reasons.items() if reason}
@@ -95,6 +102,11 @@ def _load(model: str, device: str | None, dtype: torch.dtype | str | None, atten
     from pgm_image.pipeline import PGMPipeline
 
     return PGMPipeline.from_pretrained(model, device=device, dtype=dtype, attention=attention)
+
+
+def _not_here(model: PublicModel) -> str:
+    repositories = " and ".join(dict.fromkeys(repo for repo, _ in model.files if repo))
+    return f"not on this machine: at least {model.download_bytes / 1e9:.1f} GB to download from {repositories}"
 
 
 def _is_bundled(text: str) -> bool:

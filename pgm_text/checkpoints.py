@@ -14,9 +14,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from pgm.diffusion_transformer import DiffusionTransformer, DiffusionTransformerConfig
+from pgm.foreign_weights import read_state_dict, strip_prefixes
 from pgm.partition_transformer import PartitionTransformer, PartitionTransformerConfig
-from pgm.weights import load_into, read_safetensors
-from pgm_text.lightning_checkpoint import read_container, read_lightning_checkpoint, strip_prefixes
+from pgm.weights import load_into
+from pgm_text.lightning_checkpoint import NETWORK_PREFIXES, read_lightning_checkpoint
 
 CONTEXT = 1024  # positions of the OpenWebText models, BOS included
 HEAD_WIDTH = 64  # of every published model
@@ -55,13 +56,12 @@ def read_checkpoint(path: str | Path, *, use_ema: bool = True, mask_id: int | No
     """A published file (Lightning .ckpt, safetensors, or a bare .bin) as a transformer of ours in eval mode.
 
     mask_id: the last id of the vocabulary unless given; BOS is the one before it, as in GPT-2's tokenizer. Raises
-    ValueError or FileNotFoundError naming the file, and `UnsafeCheckpointError` for one that must not be read.
+    ValueError naming the file, one that must not be read included.
     """
     path = Path(path)
-    if path.suffix == ".safetensors":
-        return transformer_from_state(strip_prefixes(read_safetensors(path)), source=path, mask_id=mask_id)
-    if path.suffix == ".bin":  # a bare state dict
-        return transformer_from_state(strip_prefixes(read_container(path)), source=path, mask_id=mask_id)
+    if path.suffix in (".safetensors", ".bin"):  # a bare state dict
+        state = strip_prefixes(read_state_dict(path), path.name, NETWORK_PREFIXES)
+        return transformer_from_state(state, source=path, mask_id=mask_id)
     checkpoint = read_lightning_checkpoint(path)
     state = checkpoint.weights if use_ema else checkpoint.raw
     return transformer_from_state(state, checkpoint.config.get("model") or {}, source=path, mask_id=mask_id)

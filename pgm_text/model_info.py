@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FILE = "model_index.json"
+from pgm.model_index import read_index, write_index
+
+PIPELINE = "TextPipeline"
+COMPONENTS = {"transformer": ["pgm.models", "transformer"], "tokenizer": ["pgm_text.tokenizer", "Tokenizer"]}
 
 
 @dataclass(frozen=True)
@@ -33,28 +35,9 @@ class TextModelInfo:
 
 def read_info(folder: str | Path) -> TextModelInfo:
     """model_index.json of a model folder. Raises ValueError naming the file when it is missing or not usable."""
-    path = Path(folder) / FILE
-    if not path.is_file():
-        raise ValueError(f"no model at {str(folder)!r}: {FILE} is missing")
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        if values.get("_class_name") != "TextPipeline":
-            raise ValueError(f"{path} describes a {values.get('_class_name')}, not a text model (TextPipeline)")
-        known = {f.name for f in fields(TextModelInfo)}
-        values = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items() if key in known}
-        return TextModelInfo(**values)
-    except (json.JSONDecodeError, UnicodeDecodeError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a usable model index ({error}); download the model again") from error
+    return read_index(folder, TextModelInfo, PIPELINE)
 
 
 def write_info(info: TextModelInfo, folder: str | Path) -> None:
     """Write model_index.json, with the names of the component folders that diffusers users look for."""
-    path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
-    values = {
-        "_class_name": "TextPipeline",
-        "transformer": ["pgm.models", "transformer"],
-        "tokenizer": ["pgm_text.tokenizer", "Tokenizer"],
-        **asdict(info),
-    }
-    (path / FILE).write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_index(info, folder, PIPELINE, COMPONENTS)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from pgm.arguments import one_of, whole_number
 from pgm.devices import resolve_device, resolve_dtype
 from pgm.diffusion_transformer import DiffusionTransformer
 from pgm.models import load_model, make_predictor, save_model
 from pgm.noise import Noise, draw_noise
+from pgm.pipeline import Callback, Pipeline
 from pgm.sampling import Step, planned_steps, sample
 from pgm_text.checkpoints import PUBLIC_CHECKPOINTS, download_checkpoint, read_checkpoint
 from pgm_text.constraints import ConstrainedPredictor, forbidden_tokens
@@ -29,10 +29,9 @@ from pgm_text.sentence_encoder import MINILM, SentenceEncoder
 from pgm_text.tokenizer import Tokenizer, gpt2_tokenizer
 
 OUTPUT_TYPES = ("text", "ids")
-Callback = Callable[["TextPipeline", int, int, dict[str, Any]], Any]
 
 
-class TextPipeline:
+class TextPipeline(Pipeline):
     """Text generation, a few tokens at a time in any order.
 
     >>> pipe = TextPipeline.from_pretrained("dictionary-pgm")
@@ -46,9 +45,8 @@ class TextPipeline:
         info: TextModelInfo,
         representation: Representation | None = None,
     ):
-        self.transformer, self.tokenizer, self.info = transformer.eval(), tokenizer, info
-        self.representation = representation
-        self._interrupt = False
+        super().__init__(transformer, info)
+        self.tokenizer, self.representation = tokenizer, representation
 
     # -- loading and saving -------------------------------------------------------------------------------------
 
@@ -105,25 +103,9 @@ class TextPipeline:
         return self
 
     @property
-    def device(self) -> torch.device:
-        return next(self.transformer.parameters()).device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return next(self.transformer.parameters()).dtype
-
-    @property
     def length(self) -> int:
         """Most tokens of a text."""
         return self.info.length
-
-    @property
-    def recommended(self) -> dict[str, Any]:
-        return dict(self.info.recommended)
-
-    @property
-    def presets(self) -> dict[str, dict[str, Any]]:
-        return {name: dict(values) for name, values in self.info.presets.items()}
 
     # -- generating ---------------------------------------------------------------------------------------------
 
@@ -153,23 +135,9 @@ class TextPipeline:
         request = self.request(prompt, **arguments)
         if request.sampling.temperature == 0:
             warnings.warn("temperature 0 takes the likeliest token everywhere: texts repeat themselves", stacklevel=2)
-        parts = [request.part(start, start + size) for start in range(0, len(request), size)]
-        ids: list[Tensor] = []
-        self._interrupt = False
-        total = len(parts) * planned_steps(request.sampling, len(request.layout))
-        with tqdm(total=total, disable=not progress, unit="step") as bar:
-            for part in parts:
-                last = None
-                for last in self.steps(part):
-                    bar.update()
-                    if callback_on_step_end:
-                        callback_on_step_end(self, last.index, last.total, {"step": last})
-                    if self._interrupt:
-                        break
-                ids.append(last.codes.cpu())
-                if self._interrupt:
-                    break
-        return torch.cat(ids) if output_type == "ids" else self.decode(torch.cat(ids))
+        parts = [(request.part(start, start + size),) for start in range(0, len(request), size)]
+        ids = self._codes(parts, planned_steps(request.sampling, len(request.layout)), progress, callback_on_step_end)
+        return ids if output_type == "ids" else self.decode(ids)
 
     def generate_steps(self, prompt: str | None = None, **arguments: Any) -> Iterator[Step]:
         """The generator of steps behind `generate`, all texts in one batch; closing it ends the work.
@@ -178,10 +146,6 @@ class TextPipeline:
         them. Arguments are checked when this is called, not when the first step is asked for.
         """
         return self.steps(self.request(prompt, **arguments))
-
-    def interrupt(self) -> None:
-        """End a running `generate` after the current step (from a callback or another thread)."""
-        self._interrupt = True
 
     def request(self, prompt: str | None = None, **arguments: Any) -> TextRequest:
         """Checked arguments."""

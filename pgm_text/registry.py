@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from pgm.hub import download_folder, is_hub_id
+from pgm.model_index import FILE
 from pgm_text.checkpoints import CONTEXT, PUBLIC_CHECKPOINTS
-from pgm_text.model_info import FILE, TextModelInfo, read_info
+from pgm_text.model_info import TextModelInfo, read_info
 from pgm_text.tokenizer import Tokenizer, gpt2_tokenizer
 
 ASSETS = Path(__file__).resolve().parent.parent / "assets" / "text"

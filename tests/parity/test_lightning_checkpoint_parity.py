@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from pgm.foreign_weights import StandIn, strip_prefixes
 from pgm_text.lightning_checkpoint import (
-    StandIn,
+    NETWORK_PREFIXES,
     ema_param_order,
     read_container,
     read_lightning_checkpoint,
-    strip_prefixes,
 )
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared/parity/text"
@@ -46,6 +46,6 @@ def test_ema_order_of_the_full_size_models():
             continue
         state_dict = {key: torch.empty(shape, device="meta") for key, shape in model["state_dict"].items()}
         expected = [key.removeprefix("backbone.") for key in model["ema_param_order"]]
-        assert ema_param_order(strip_prefixes(state_dict)) == expected, name
+        assert ema_param_order(strip_prefixes(state_dict, name, NETWORK_PREFIXES)) == expected, name
         checked += 1
     assert checked >= 3

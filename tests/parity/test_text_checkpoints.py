@@ -8,9 +8,10 @@ from safetensors.torch import load_file
 from torch.testing import assert_close
 
 from pgm.diffusion_transformer import DiffusionTransformer
+from pgm.foreign_weights import strip_prefixes
 from pgm.partition_transformer import PartitionTransformer
 from pgm_text.checkpoints import PUBLIC_CHECKPOINTS, config_from_state, read_checkpoint
-from pgm_text.lightning_checkpoint import ema_param_order, strip_prefixes
+from pgm_text.lightning_checkpoint import NETWORK_PREFIXES, ema_param_order
 
 UNRELEASED = ["pgm_6_6_lm1b_unreleased", "mdlm_lm1b_unreleased", "pgm_6_6_owt_unreleased"]
 
@@ -33,7 +34,7 @@ def test_miniature_checkpoints_give_the_recorded_logits(text_parity, kind, use_e
 def test_full_size_models_have_the_published_names_and_shapes(text_parity, name):
     published = json.loads(text_parity("official_state_dicts.json").read_text())[name]
     shapes = {key: torch.empty(shape, device="meta") for key, shape in published["state_dict"].items()}
-    state = strip_prefixes(shapes)
+    state = strip_prefixes(shapes, name, NETWORK_PREFIXES)
     config = config_from_state(state, published["model"])
     with torch.device("meta"):
         model = (PartitionTransformer if "encoder" in published["model"] else DiffusionTransformer)(config)
