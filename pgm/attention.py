@@ -1,6 +1,7 @@
 """Scaled dot-product attention with a choice of kernel, as used by every transformer here.
 
-Public functions: `attention` (one call for all kernels) and `resolve_backend` (which kernel a machine can run).
+Public functions: `attention` (one call for all kernels), `resolve_backend` (which kernel a machine can run) and
+`training_backend` (which one to train with).
 """
 
 from typing import Literal, get_args
@@ -9,13 +10,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-Backend = Literal["auto", "sdpa", "xformers", "math"]
+from pgm.matmul_attention import matmul_attention
+
+Backend = Literal["auto", "sdpa", "xformers", "math", "matmul"]
 
 
 def resolve_backend(backend: str, device: torch.device | str) -> str:
     """Turn a requested kernel into one that runs on `device`.
 
-    "auto" is PyTorch's fused attention ("sdpa"), which picks its own kernel and gives the same bytes on every run.
+    "auto" is PyTorch's fused attention ("sdpa"), which picks its own kernel and gives the same bytes on every run;
+    "math" computes scores in float32; "matmul" computes all in the inputs' precision, the fastest for training on a
+    CPU (see `matmul_attention`).
     Raises ValueError for an unknown name and for "xformers" where its kernels cannot run, so that the fault shows
     when a model is loaded and not in the middle of a generation.
     """
@@ -35,6 +40,11 @@ def resolve_backend(backend: str, device: torch.device | str) -> str:
     return backend
 
 
+def training_backend(device: torch.device | str) -> str:
+    """The kernel that trains fastest on `device`."""
+    return "matmul" if torch.device(device).type == "cpu" else "auto"
+
+
 def attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, backend: str = "sdpa", dropout: float = 0.0
 ) -> Tensor:
@@ -45,7 +55,9 @@ def attention(
     """
     if backend == "xformers":
         out = _xformers(q, k, v, mask, dropout)
-    elif backend == "math":
+    elif backend == "matmul" and not dropout:
+        out = matmul_attention(q, k, v, mask)
+    elif backend in ("math", "matmul"):
         out = _math(q, k, v, mask, dropout)
     else:
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)

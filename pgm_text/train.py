@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pgm.attention import training_backend
 from pgm.models import build, load_model
 from pgm.training import Trainer, mean_loss
 from pgm.training_arguments import add_training_arguments, parse_sizes, training_config
@@ -55,8 +56,7 @@ def run(args: argparse.Namespace) -> int:
     latents = _latents(recipe, args.latents)
     torch.manual_seed(training.seed)
     model = build(recipe.model_config(manifest, latents["train"].shape[1] if latents else 0))
-    # On a CPU the fused kernel's backward pass takes most of a step at this length (8 times its forward pass).
-    model.set_attention_backend("auto" if torch.cuda.is_available() else "math")
+    model.set_attention_backend(training_backend("cuda" if torch.cuda.is_available() else "cpu"))
     if args.start_from and not (args.out / "checkpoint.pt").exists():
         load_into(model, load_model(args.start_from).state_dict(), args.start_from)
         print(f"started from {args.start_from} with a fresh optimiser")
