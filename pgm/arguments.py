@@ -20,11 +20,12 @@ def whole_number(argument: str, value: Any, low: int, high: int | None = None) -
     return int(value)
 
 
-def real_number(argument: str, value: Any) -> float:
-    """`value` as a finite float >= 0; ValueError otherwise."""
+def real_number(argument: str, value: Any, positive: bool = False) -> float:
+    """`value` as a finite float >= 0, with `positive` > 0; ValueError otherwise."""
     value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value) or value < 0:
-        raise ValueError(f"{argument} must be a finite number >= 0, got {value!r}")
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or value < 0 or (positive and value == 0):
+        raise ValueError(f"{argument} must be a finite number {'> 0' if positive else '>= 0'}, got {value!r}")
     return float(value)
 
 

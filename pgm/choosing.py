@@ -23,6 +23,15 @@ def temperatures(
     return [temperature / tau for tau in ramp.tolist()]
 
 
+def anneal(steps: int, start: float) -> list[float]:
+    """Factors of the temperature from `start` at the first step linearly to 1 at the last.
+
+    While little is known, a low temperature would make every position choose the commonest code on its own; once much
+    is known, a high one breaks what stands.
+    """
+    return [start + (1 - start) * index / max(1, steps - 1) for index in range(steps)]
+
+
 def suppress(logits: Tensor, ids: tuple[int, ...]) -> Tensor:
     """Logits (..., V) with the columns `ids` at minus infinity, in float32."""
     logits = logits.float()
@@ -63,14 +72,19 @@ def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
 
 
 def choose(
-    logits: Tensor, uniforms: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+    logits: Tensor,
+    uniforms: Tensor,
+    temperature: float | Tensor = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Draw a code for every query.
 
-    logits: (B, Q, V) float32, -inf where forbidden; uniforms: (B, Q). Returns codes (B, Q) int64 and their
+    logits: (B, Q, V) float32, -inf where forbidden; uniforms: (B, Q); temperature: a number, or positive ones for each
+    row, (B, 1, 1). Returns codes (B, Q) int64 and their
     log-probabilities (B, Q) float32 under the distribution drawn from (with temperature 0: under temperature 1).
     """
-    if temperature == 0:
+    if not isinstance(temperature, Tensor) and temperature == 0:
         codes = logits.argmax(-1)
         return codes, logits.log_softmax(-1).gather(-1, codes[..., None]).squeeze(-1)
     # The largest logit goes to 0 first, so that neither a tiny temperature nor huge logits overflow.

@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pgm.choosing import choose, suppress, temperatures
+from pgm.choosing import anneal, choose, suppress, temperatures
 from pgm.guidance import GuidanceSchedule, guidance_weights, guide
 from pgm.noise import Noise
 from pgm.orders import Order, fixed_order
@@ -33,6 +33,7 @@ class SamplingConfig:
     guidance_schedule: GuidanceSchedule = "linear"
     temperature: float = 1.0  # divides logits, 0 = argmax
     temperature_warmup: int = 0  # first steps at twice the temperature (published code: 1)
+    temperature_anneal: float = 1.0  # multiple of the temperature at the first step, going linearly to 1 at the last
     top_k: int | None = None
     top_p: float | None = None
     roll: bool = False  # shift the Halton order cyclically, by a different amount for every image
@@ -81,7 +82,7 @@ def sample(
     # (B,) rows with few unknown codes end early; their ramps are as long as they are.
     row_steps = ((plan > 0) * torch.arange(1, steps + 1)).amax(1) if steps else plan.sum(1)
     weights = _weights(config, row_steps.tolist(), steps)  # (B, S)
-    heats = temperatures(steps, config.temperature, warmup=config.temperature_warmup)
+    heats = _heats(config, row_steps.tolist(), steps, device)
     special = predictor.special_ids if config.suppress_special else ()
     pending = _pending(config, grid, noise, given)  # (B, L), positions to generate first
     counts = plan.cumsum(1)  # generated up to and including a step
@@ -155,6 +156,18 @@ def _weights(config: SamplingConfig, row_steps: list[int], steps: int) -> Tensor
     rows = [guidance_weights(config.guidance_scale, count, config.guidance_schedule) for count in row_steps]
     padded = [row + [0.0] * (steps - len(row)) for row in rows]
     return torch.tensor(padded, dtype=torch.float32).reshape(len(rows), steps)
+
+
+def _heats(
+    config: SamplingConfig, row_steps: list[int], steps: int, device: torch.device | str
+) -> list[float] | list[Tensor]:
+    """Temperature of each step; annealed ones differ between rows of different length: (B, 1, 1) then."""
+    constant = temperatures(steps, config.temperature, warmup=config.temperature_warmup)
+    if config.temperature_anneal == 1 or config.temperature == 0:
+        return constant
+    factors = [anneal(count, config.temperature_anneal) + [1.0] * (steps - count) for count in row_steps]
+    table = torch.tensor(factors, dtype=torch.float64).reshape(-1, steps) * torch.tensor(constant, dtype=torch.float64)
+    return list(table.to(device, torch.float32)[:, :, None, None].unbind(1))
 
 
 def _pending(config: SamplingConfig, grid: tuple[int, int], noise: Noise, given: Tensor) -> Tensor:

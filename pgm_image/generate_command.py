@@ -39,6 +39,9 @@ def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--guidance-schedule", help=f"one of {', '.join(guidance_schedule_names())}")
     parser.add_argument("--temperature", type=float, help="0 = always the likeliest code")
+    parser.add_argument(
+        "--temperature-anneal", type=float, help="temperature of the first step as a multiple of the last one's"
+    )
     parser.add_argument("--top-k", type=int)
     parser.add_argument("--top-p", type=float)
     parser.add_argument(
@@ -72,7 +75,7 @@ def sampling_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """Arguments of `make_request` from those of `add_sampling_arguments`."""
     names = (
         "style", "num_images", "seed", "steps", "sampler", "schedule", "guidance_scale", "guidance_schedule",
-        "temperature", "top_k", "top_p", "roll",
+        "temperature", "temperature_anneal", "top_k", "top_p", "roll",
     )  # fmt: skip
     return {**{name: getattr(args, name) for name in names}, "style": label(args.style)}
 

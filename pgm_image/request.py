@@ -59,12 +59,15 @@ def make_request(
     confidence_temperature: Any = None,
     resample_known: bool | None = None,
     temperature_warmup: Any = None,
+    temperature_anneal: Any = None,
     visible_length: VisibleLength = "full",
 ) -> Request:
     """Check every argument of `generate` against a model; None takes the model's recommended setting.
 
     Picture i has seed `seed` + i; several classes come one after the other, `num_images` of each; `style` is one for
-    all or one per class. Raises ValueError that names the argument, the value and what is allowed.
+    all or one per class. temperature_anneal: the first step's temperature is this multiple of `temperature`, the last
+    one's `temperature` itself, linearly between. Raises ValueError that names the argument, the value and what is
+    allowed.
     """
     classes = resolve_labels(class_id, info.classes, "class_id", info.words)
     styles = _styles(style, info, len(classes))
@@ -84,6 +87,7 @@ def make_request(
         "confidence_temperature": confidence_temperature,
         "resample_known": resample_known,
         "temperature_warmup": temperature_warmup,
+        "temperature_anneal": temperature_anneal,
     }
     settings.update({key: value for key, value in asked.items() if value is not None})
     first = whole_number("seed", seed, 0, MAX_SEED - total)
@@ -111,6 +115,7 @@ def _sampling(settings: dict[str, Any], info: ModelInfo) -> SamplingConfig:
         ),
         temperature=real_number("temperature", settings.get("temperature", 1.0)),
         temperature_warmup=whole_number("temperature_warmup", settings.get("temperature_warmup", 0), 0),
+        temperature_anneal=real_number("temperature_anneal", settings.get("temperature_anneal", 1.0), positive=True),
         top_k=None if top_k is None else whole_number("top_k", top_k, 1),
         top_p=None if top_p is None else share("top_p", top_p),
         roll=bool(settings.get("roll", False)),

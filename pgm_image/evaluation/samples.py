@@ -28,7 +28,9 @@ class Settings:
     steps: int | None = None
     sampler: str | None = None
     guidance_scale: float | None = None
+    guidance_schedule: str | None = None
     temperature: float | None = None
+    temperature_anneal: float | None = None
     top_k: int | None = None
     top_p: float | None = None
 

@@ -21,7 +21,9 @@ class SweepRow:
     sampler: str | None
     steps: int | None
     guidance_scale: float | None
+    guidance_schedule: str | None
     temperature: float | None
+    temperature_anneal: float | None
     kid: float  # x 1000
     kid_std: float
     class_top1: float
@@ -35,14 +37,14 @@ def combinations(
     samplers: Sequence[str | None],
     steps: Sequence[int | None],
     guidance: Sequence[float | None],
+    guidance_schedules: Sequence[str | None],
     temperatures: Sequence[float | None],
+    anneals: Sequence[float | None],
 ) -> list[Settings]:
-    """All settings of the grid, samplers slowest, temperatures fastest."""
-    grid = itertools.product(samplers, steps, guidance, temperatures)
-    return [
-        Settings(sampler=sampler, steps=step, guidance_scale=scale, temperature=temperature)
-        for sampler, step, scale, temperature in grid
-    ]
+    """All settings of the grid, samplers slowest, annealing fastest."""
+    names = ("sampler", "steps", "guidance_scale", "guidance_schedule", "temperature", "temperature_anneal")
+    grid = itertools.product(samplers, steps, guidance, guidance_schedules, temperatures, anneals)
+    return [Settings(**dict(zip(names, values, strict=True))) for values in grid]
 
 
 def sweep(
@@ -60,7 +62,9 @@ def sweep(
             sampler=settings.sampler,
             steps=settings.steps,
             guidance_scale=settings.guidance_scale,
+            guidance_schedule=settings.guidance_schedule,
             temperature=settings.temperature,
+            temperature_anneal=settings.temperature_anneal,
             kid=found.kid,
             kid_std=found.kid_std,
             class_top1=classes.top1,
@@ -88,18 +92,20 @@ def write_csv(rows: Sequence[SweepRow], path: str | Path) -> None:
 
 
 HEAD = (
-    f"{'sampler':<11} {'steps':>5} {'guidance':>8} {'temperature':>11} {'KID x1000':>15} "
+    f"{'sampler':<11} {'steps':>5} {'guidance':>8} {'schedule':>9} {'temperature':>11} {'anneal':>6} {'KID x1000':>15} "
     f"{'top-1':>6} {'top-5':>6} {'style':>6} {'images/s':>8}"
 )
 
 
 def row_line(row: SweepRow) -> str:
     """A row of the table under `HEAD`; "-" is the model's recommended value."""
-    named = (row.sampler, row.steps, row.guidance_scale, row.temperature)
-    sampler, steps, guidance, temperature = ("-" if value is None else str(value) for value in named)
+    named = (
+        row.sampler, row.steps, row.guidance_scale, row.guidance_schedule, row.temperature, row.temperature_anneal
+    )  # fmt: skip
+    sampler, steps, guidance, schedule, temperature, anneal = ("-" if v is None else str(v) for v in named)
     kid = f"{row.kid:.2f} +- {row.kid_std:.2f}"
     shares = " ".join(f"{share:>6.1%}" for share in (row.class_top1, row.class_top5, row.style_top1))
-    settings = f"{sampler:<11} {steps:>5} {guidance:>8} {temperature:>11}"
+    settings = f"{sampler:<11} {steps:>5} {guidance:>8} {schedule:>9} {temperature:>11} {anneal:>6}"
     return f"{settings} {kid:>15} {shares} {row.images_per_second:>8.1f}"
 
 

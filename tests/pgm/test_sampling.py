@@ -299,6 +299,31 @@ def test_codes_follow_the_probabilities_and_temperature_flattens_them(formula):
     assert torch.equal(flatter, counts(temperature=2.0))
 
 
+def test_an_annealed_temperature_is_high_at_first_and_as_asked_at_last(formula):
+    p = torch.tensor([0.4, 0.25, 0.2, 0.1, 0.05] + [0.0] * (V - 5))
+    model = formula(lambda clean, queries: p.log().expand(*queries.shape, -1))
+    steps = run(model, range(500), steps=4, schedule="linear", temperature=0.25, temperature_anneal=8.0)
+    entropy = []
+    for step in steps:
+        drawn = torch.bincount(step.codes[step.filled], minlength=V).float()
+        entropy.append(torch.special.entr(drawn / drawn.sum()).sum().item())
+    assert entropy == sorted(entropy, reverse=True)
+    plain = run(model, range(500), steps=4, schedule="linear", temperature=0.25)
+    assert torch.equal(plain[-1].codes[steps[-1].filled], steps[-1].codes[steps[-1].filled])
+    assert not torch.equal(plain[0].codes, steps[0].codes)
+
+
+def test_rows_of_different_length_anneal_as_they_do_alone(formula):
+    """A picture with few codes to fill takes fewer steps; its ramp is its own, whatever it shares a batch with."""
+    model = formula(lambda clean, queries: torch.linspace(0, 3, V).expand(*queries.shape, -1))
+    given = torch.full((2, L), -1)
+    given[0, 2:] = 1
+    settings = {"steps": 5, "temperature": 0.5, "temperature_anneal": 6.0}
+    both = run(model, [3, 4], known=given, **settings)[-1].codes
+    for row, seed in enumerate((3, 4)):
+        assert torch.equal(run(model, [seed], known=given[row : row + 1], **settings)[-1].codes[0], both[row])
+
+
 def test_bad_settings_are_named(formula):
     for config, message in (
         ({"guidance_scale": -1.0}, "guidance_scale"),
