@@ -11,4 +11,8 @@ __path__ = [str(Path(__file__).with_name("app"))]
 demo = build()
 
 if __name__ == "__main__":
-    demo.launch(**launch_settings())
+    try:
+        settings = launch_settings(demo)
+    except ValueError as fault:
+        raise SystemExit(str(fault)) from None
+    demo.launch(**settings)

@@ -4,6 +4,13 @@ from collections.abc import Iterable, Mapping
 
 import gradio as gr
 
+from app.faults import sentence
+from app.models import Models
+from app.text_about import text_section
+from app.text_models import TextModels
+from pgm_image.model_info import ModelInfo
+from pgm_image.public_models import PUBLIC_MODELS
+
 TEXT = """
 ## What you are looking at
 
@@ -47,7 +54,22 @@ def artwork_table(licences: Iterable[Mapping[str, str]]) -> str:
     return "\n".join(["| Style | Artwork | Licence |", "|---|---|---|", *rows])
 
 
-def build_about(licences: Iterable[Mapping[str, str]]) -> None:
+def model_table(models: Models) -> str:
+    """Markdown table of the models on this page, and why some cannot be chosen."""
+    rows = [f"| {models.title(name)} | {_described(models.info(name))} |" for name in models.names()]
+    rows += [f"| {models.title(name)} | {sentence(reason)} |" for name, reason in models.absent().items()]
+    table = "\n".join(["\n## Models\n", "| Model | |", "|---|---|", *rows, ""])
+    published = [name for name in models.absent() if name in PUBLIC_MODELS]
+    return table + (f"\n`python -m pgm_image generate --model {published[0]}` downloads one.\n" if published else "")
+
+
+def _described(info: ModelInfo) -> str:
+    size = f"{info.parameters / 1e6:.1f} M parameters, " if info.parameters else ""
+    return f"{size}{info.image_size} × {info.image_size} pixels, {len(info.classes)} classes"
+
+
+def build_about(models: Models, texts: TextModels) -> None:
     """Lay out the tab inside the current Blocks."""
     with gr.Column(elem_id="about"):
-        gr.Markdown(TEXT + artwork_table(licences) + "\n" + PRIVACY)
+        artwork = artwork_table(models.info(models.names()[0]).credits)
+        gr.Markdown(TEXT + artwork + "\n" + model_table(models) + text_section(texts) + PRIVACY)

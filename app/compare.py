@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from app.models import ImagePipeline, Models
+from app.models import Models, warm_up
 from app.reveal import picture_at, reveal
 from app.settings import Settings
 from app.sheet import labelled
@@ -66,7 +66,7 @@ def in_step(models: Models, chosen: Sequence[Side]) -> Iterator[dict[str, Any]]:
     """
     pipelines = [models.pipeline(side.settings.model) for side in chosen]
     for pipeline, side in zip(pipelines, chosen, strict=True):
-        warm_up(pipeline, side.settings)
+        warm_up(pipeline, pipeline.request(**side.settings.arguments()))
     with ExitStack() as stack:
         reveals = [
             stack.enter_context(closing(reveal(pipeline, side.settings)))
@@ -83,12 +83,6 @@ def in_step(models: Models, chosen: Sequence[Side]) -> Iterator[dict[str, Any]]:
             if done:
                 return
             values = [next(one, value) for one, value in zip(reveals, values, strict=True)]
-
-
-def warm_up(pipeline: ImagePipeline, settings: Settings) -> None:
-    """One step that is thrown away: the first pass of a network pays for setting up."""
-    with closing(pipeline.steps(pipeline.request(**settings.arguments()))) as steps:
-        next(steps)
 
 
 def summary(chosen: Sequence[Side]) -> str:

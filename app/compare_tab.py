@@ -1,9 +1,8 @@
 """The compare tab: reveals in step beside each other, and a sweep over steps and guidance."""
 
 import io
-import logging
-import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,13 @@ import gradio as gr
 
 from app import compare, sweep
 from app.downloads import file_name
-from app.environment import on_gpu
-from app.faults import failure, sentence
 from app.image_form import ANY, brought, choices, class_choices, defaults
-from app.image_tab import GONE, NEW_SEEDS, WORKER
 from app.limits import Limits
 from app.models import Models
+from app.run_control import PRIVATE, QUICK, gone, refused, run_buttons, seeded, told, wire_run
 from app.settings import Settings, checked
 from app.viewer import FOLDER, Record, mailbox, parcel
 from pgm.orders import order_names
-
-log = logging.getLogger(__name__)
 
 SWEEP = "sweep"
 MODES = [("PGM / MaskGIT", compare.TWIN), ("Orders", compare.ORDERS), ("Sweep", SWEEP)]
@@ -69,22 +64,20 @@ def run(
     models: Models, limits: Limits, mode: str, settings: Settings, lists: Sequence[str], randomise: bool
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | Any, int | Any]]:
     """Values of viewer, session and seed field while a comparison comes in. A fault becomes one sentence."""
-    try:
-        if randomise:
-            settings = replace(settings, seed=secrets.randbelow(NEW_SEEDS))
-        settings = checked(settings, limits)
-        if mode == SWEEP:
-            plan = sweep.planned(settings, *lists, limits)
-            values = sweep.sweep(models.pipeline(settings.model), plan)
-        else:
-            values = compare.in_step(models, compare.sides(models, mode, settings))
+    return told(_rows(models, limits, mode, settings, lists, randomise), "pictures")
+
+
+def _rows(
+    models: Models, limits: Limits, mode: str, settings: Settings, lists: Sequence[str], randomise: bool
+) -> Iterator[tuple]:
+    settings = checked(seeded(settings, randomise), limits)
+    if mode == SWEEP:
+        values = sweep.sweep(models.pipeline(settings.model), sweep.planned(settings, *lists, limits))
+    else:
+        values = compare.in_step(models, compare.sides(models, mode, settings))
+    with closing(values):
         for index, value in enumerate(values):
             yield value, value, settings.seed if index == 0 else gr.skip()
-    except ValueError as fault:
-        yield {"run": secrets.token_hex(8), "error": sentence(fault)}, gr.skip(), gr.skip()
-    except Exception as fault:
-        log.exception("comparison failed")
-        yield {"run": secrets.token_hex(8), "error": failure(fault)}, gr.skip(), gr.skip()
 
 
 def save(value: dict[str, Any], kind: str, step: int) -> tuple[str, str, bytes]:
@@ -133,15 +126,7 @@ def build_compare_tab(models: Models, limits: Limits, model: gr.Dropdown, histor
                 elem_id="compare-style",
                 visible=bool(info.styles),
             )
-            with gr.Column(elem_id="compare-act", elem_classes="act"):
-                generate = gr.Button("Compare", variant="primary", size="lg", elem_id="compare-generate")
-                stop = gr.Button("Stop", size="lg", elem_id="compare-stop")
-                gr.HTML(
-                    html_template='<p class="notice" id="compare-notice" role="alert"></p>',
-                    js_on_load=None,
-                    apply_default_css=False,
-                )
-                queue = gr.HTML("", elem_id="compare-queue", elem_classes="queue", js_on_load=None)
+            buttons = run_buttons("compare", "Compare")
             with gr.Column(elem_classes="folds"), gr.Accordion("How", open=False, elem_classes="fold"):
                 sampler = gr.Radio(
                     [(name.capitalize(), name) for name in order_names()],
@@ -239,29 +224,21 @@ def build_compare_tab(models: Models, limits: Limits, model: gr.Dropdown, histor
 
     def on_save(value: dict | None, event: gr.EventData) -> dict[str, str]:
         if not value:
-            raise gr.Error(GONE, duration=6, print_exception=False)
+            raise gone()
         try:
             return parcel(*save(value, event.kind, event.step))
         except (ValueError, TypeError, IndexError) as fault:
-            raise gr.Error(sentence(fault), duration=6, print_exception=False) from fault
+            raise refused(fault) from fault
 
-    private = {"api_visibility": "private"}
-    quick = {**private, "queue": False, "show_progress": "hidden"}
-    generate.click(None, js="() => pgm.start('compare')", **private)
-    event = generate.click(
-        on_gpu(limits.gpu_seconds)(on_compare),
+    wire_run(
+        "compare",
+        buttons,
+        limits,
+        on_compare,
         [model, mode, many_steps, many_guidance, *form],
         [stage, session, seed],
-        concurrency_id=WORKER,
-        concurrency_limit=limits.workers,
-        trigger_mode="once",
-        show_progress="minimal",
-        show_progress_on=queue,
-        **private,
     )
-    event.then(None, js="() => pgm.settle('compare')", **private)
-    stop.click(None, js="() => pgm.stop('compare')", cancels=[event], **private)
-    mode.change(None, mode, None, js="(mode) => { document.documentElement.dataset.compare = mode; }", **private)
-    model.change(on_model, [model, mode], [*form[:5], mode, stage], **quick)
-    history.bring(on_bring, None, form, **quick)
-    stage.save(on_save, session, post, **private, show_progress="hidden", concurrency_limit=4)
+    mode.change(None, mode, None, js="(mode) => { document.documentElement.dataset.compare = mode; }", **PRIVATE)
+    model.change(on_model, [model, mode], [*form[:5], mode, stage], **QUICK)
+    history.bring(on_bring, None, form, **QUICK)
+    stage.save(on_save, session, post, **PRIVATE, show_progress="hidden", concurrency_limit=4)

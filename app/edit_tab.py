@@ -1,7 +1,6 @@
 """The edit tab: a picture to paint on, the reveal of what is drawn anew in its place, and the functions behind them."""
 
 import io
-import logging
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -11,19 +10,17 @@ import gradio as gr
 
 from app.edit_form import MODES, open_source, painted_cells, task_of
 from app.edit_reveal import Session, result, reveal_edit, save_edit
-from app.environment import on_gpu
-from app.faults import failure, sentence
+from app.faults import sentence
 from app.image_form import ANY, choices, class_choices, defaults
-from app.image_tab import GONE, NEW_SEEDS, WORKER, ImageTab, taken
+from app.image_tab import ImageTab, taken
 from app.limits import Limits
 from app.models import Models
 from app.painter import canvas, painter
 from app.reveal import picture_at
+from app.run_control import PRIVATE, gone, run_buttons, seeded, told, wire_run
 from app.viewer import mailbox, parcel, viewer
 from pgm.orders import order_names
 from pgm_image.frame import FITS
-
-log = logging.getLogger(__name__)
 
 STRENGTH = 0.5
 EMPTY = "Upload a picture, drop one here, or take the one from the Image tab. Then paint what should change."
@@ -44,18 +41,17 @@ def run(
     models: Models, limits: Limits, content: bytes | None, painted: Any, form: Mapping[str, Any]
 ) -> Iterator[tuple[dict[str, Any], Session | Any, int | Any]]:
     """Values of viewer, session and seed field while an edit comes in. A fault becomes one sentence in the value."""
-    try:
-        task = task_of(models, limits, content, painted, form)
-        if form.get("randomise"):
-            task = replace(task, settings=replace(task.settings, seed=secrets.randbelow(NEW_SEEDS)))
-        for session in reveal_edit(models.pipeline(task.settings.model), task, limits):
-            value = session["value"]
-            yield value, session, task.settings.seed if not value["steps"] else gr.skip()
-    except ValueError as fault:
-        yield {"run": secrets.token_hex(8), "error": sentence(fault)}, gr.skip(), gr.skip()
-    except Exception as fault:
-        log.exception("editing failed")
-        yield {"run": secrets.token_hex(8), "error": failure(fault)}, gr.skip(), gr.skip()
+    return told(_rows(models, limits, content, painted, form), "pictures")
+
+
+def _rows(
+    models: Models, limits: Limits, content: bytes | None, painted: Any, form: Mapping[str, Any]
+) -> Iterator[tuple]:
+    task = task_of(models, limits, content, painted, form)
+    task = replace(task, settings=seeded(task.settings, form.get("randomise")))
+    for session in reveal_edit(models.pipeline(task.settings.model), task, limits):
+        value = session["value"]
+        yield value, session, task.settings.seed if not value["steps"] else gr.skip()
 
 
 def shown(models: Models, limits: Limits, model: str, fit: str, content: bytes | None) -> tuple[dict[str, Any], Any]:
@@ -146,15 +142,7 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
                 counts, value=1, label="How many", info="Different results, each from its own seed.",
                 elem_id="edit-count", elem_classes="segments",
             )  # fmt: skip
-            with gr.Column(elem_id="edit-act", elem_classes="act"):
-                generate = gr.Button("Redraw", variant="primary", size="lg", elem_id="edit-generate")
-                stop = gr.Button("Stop", size="lg", elem_id="edit-stop")
-                gr.HTML(
-                    html_template='<p class="notice" id="edit-notice" role="alert"></p>',
-                    js_on_load=None,
-                    apply_default_css=False,
-                )
-                queue = gr.HTML("", elem_id="edit-queue", elem_classes="queue", js_on_load=None)
+            buttons = run_buttons("edit", "Redraw")
             with gr.Column(elem_classes="folds"):
                 with gr.Accordion("How", open=False, elem_classes="fold"):
                     sampler = gr.Radio(
@@ -257,7 +245,7 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
 
     def on_reuse(kept: Session | None, name: str, how: str, event: gr.EventData) -> list[Any]:
         if not kept:
-            raise gr.Error(GONE, duration=6, print_exception=False)
+            raise gone()
         if event.what == "seed":
             return [gr.skip(), gr.skip(), kept["task"].settings.of_picture(event.picture).seed, False]
         return [
@@ -268,12 +256,11 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
 
     def on_save(kept: Session | None, event: gr.EventData) -> dict[str, str]:
         if not kept:
-            raise gr.Error(GONE, duration=6, print_exception=False)
+            raise gone()
         info = models.info(kept["task"].settings.model)
         return parcel(*save_edit(info, kept, limits, event.kind, event.picture, event.step))
 
-    private = {"api_visibility": "private"}
-    quiet = {**private, "show_progress": "hidden"}
+    quiet = {**PRIVATE, "show_progress": "hidden"}
     ask = "pgm.painters.edit"
     upload.upload(on_upload, [upload, model, fit], [paper, source], **quiet, concurrency_limit=4)
     mask.upload(on_mask, [mask, source, model, fit], paper, **quiet, concurrency_limit=4)
@@ -281,28 +268,22 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
         on_take, [image.session, where, model, fit], [paper, source, class_id, style],
         js="(value, at, ...others) => [value, pgm.at('image'), ...others]", **quiet,
     )  # fmt: skip
-    mode.input(None, mode, None, js=f"(name) => {{ {ask}.mode(name); }}", **private)
-    strength.input(None, strength, None, js=f"(share) => {{ {ask}.strength(share); }}", **private)
+    mode.input(None, mode, None, js=f"(name) => {{ {ask}.mode(name); }}", **PRIVATE)
+    strength.input(None, strength, None, js=f"(share) => {{ {ask}.strength(share); }}", **PRIVATE)
     for slider in (right, down, scale):
-        slider.input(None, [right, down, scale], None, js=f"(...how) => {{ {ask}.move(...how); }}", **private)
+        slider.input(None, [right, down, scale], None, js=f"(...how) => {{ {ask}.move(...how); }}", **PRIVATE)
     fit.input(on_again, [source, model, fit], paper, **quiet)
     model.input(
         on_model, [model, fit, source], [class_id, style, sampler, steps, guidance, temperature, paper], **quiet
     )
-    generate.click(None, js="() => pgm.start('edit')", **private)
-    event = generate.click(
-        on_gpu(limits.gpu_seconds)(on_edit),
+    wire_run(
+        "edit",
+        buttons,
+        limits,
+        on_edit,
         [source, painted, *fields],
         [stage, session, seed],
         js=f"(source, cells, ...fields) => [source, {ask}.painted(), ...fields]",
-        concurrency_id=WORKER,
-        concurrency_limit=limits.workers,
-        trigger_mode="once",
-        show_progress="minimal",
-        show_progress_on=queue,
-        **private,
     )
-    event.then(None, js="() => pgm.settle('edit')", **private)
-    stop.click(None, js="() => pgm.stop('edit')", cancels=[event], **private)
     stage.reuse(on_reuse, [session, model, fit], [paper, source, seed, randomise], **quiet)
     stage.save(on_save, session, post, **quiet, concurrency_limit=4)

@@ -10,14 +10,34 @@ from typing import Any
 import gradio as gr
 from PIL import Image
 
+from app.arguments import Argument, endpoint, number, text, whole_number
 from app.downloads import png
 from app.environment import on_gpu
 from app.image_form import defaults
-from app.image_tab import WORKER
 from app.limits import Limits
 from app.models import Models
 from app.reveal import picture_at, reveal
+from app.run_control import WORKER
 from app.settings import Settings, checked
+
+DRAWN = "Draw pictures of a class, code by code, with a partition generative model."
+STREAMED = (
+    "Draw pictures of a class and report every step: for each picture the new cells, their codes and a preview, then "
+    "how many codes are known and have been computed, and the seconds."
+)
+BLANKS = "Blank arguments take the model's recommended settings. Picture i has the seed seed + i."
+ARGUMENTS = (
+    Argument("class_id", gr.Textbox, "What the pictures show: a class, by its name on the page", required=True),
+    text("style", "Style: a name as listed on the page, blank for any"),
+    whole_number("num_images", "How many pictures", 1),
+    whole_number("steps", "In how many steps the codes are filled in, blank for the recommended number"),
+    text("sampler", "Which codes come first: halton, confidence, random or raster"),
+    number("guidance_scale", "How strongly to follow the class, 0 is off and twice as fast"),
+    number("temperature", "How daring each choice is, 0 always takes the likeliest code"),
+    whole_number("top_k", "Choose among the k likeliest codes only, blank for all"),
+    whole_number("seed", "Seed of the first picture", 0),
+    text("model", "Model: a name, blank for the bundled one"),
+)
 
 
 def requested(models: Models, limits: Limits, values: dict[str, Any]) -> Settings:
@@ -31,34 +51,8 @@ def requested(models: Models, limits: Limits, values: dict[str, Any]) -> Setting
 def build_endpoints(models: Models, limits: Limits) -> None:
     """Add both endpoints to the current Blocks; nothing of them is visible."""
 
-    def generate_steps(
-        class_id: str,
-        style: str,
-        num_images: int,
-        steps: int,
-        sampler: str,
-        guidance_scale: float,
-        temperature: float,
-        top_k: int,
-        seed: int,
-        model: str,
-    ) -> Iterator[dict[str, Any]]:
-        """Generate pictures of a class and stream every step: new cells, their codes, previews, counts, seconds.
-
-        class_id and style are names; blank arguments take the model's recommended settings. Picture i has seed + i.
-        """
-        values = dict(
-            class_id=class_id,
-            style=style,
-            num_images=num_images,
-            steps=steps,
-            sampler=sampler,
-            guidance_scale=guidance_scale,
-            temperature=temperature,
-            top_k=top_k,
-            seed=seed,
-            model=model,
-        )
+    @endpoint("generate_steps", f"{STREAMED} {BLANKS}", ARGUMENTS, "one JSON record per step")
+    def generate_steps(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
         try:
             settings = requested(models, limits, values)
             for value in reveal(models.pipeline(settings.model), settings):
@@ -67,34 +61,8 @@ def build_endpoints(models: Models, limits: Limits) -> None:
         except ValueError as fault:
             raise gr.Error(str(fault), print_exception=False) from fault
 
-    def generate(
-        class_id: str,
-        style: str,
-        num_images: int,
-        steps: int,
-        sampler: str,
-        guidance_scale: float,
-        temperature: float,
-        top_k: int,
-        seed: int,
-        model: str,
-    ) -> list[Image.Image]:
-        """Generate pictures of a class; returns PNG files with their settings inside.
-
-        class_id and style are names; blank arguments take the model's recommended settings. Picture i has seed + i.
-        """
-        values = dict(
-            class_id=class_id,
-            style=style,
-            num_images=num_images,
-            steps=steps,
-            sampler=sampler,
-            guidance_scale=guidance_scale,
-            temperature=temperature,
-            top_k=top_k,
-            seed=seed,
-            model=model,
-        )
+    @endpoint("generate", f"{DRAWN} {BLANKS}", ARGUMENTS, "PNG files, each with its settings inside")
+    def generate(values: dict[str, Any]) -> list[Image.Image]:
         try:
             settings = requested(models, limits, values)
             *_, value = reveal(models.pipeline(settings.model), settings)
@@ -107,18 +75,7 @@ def build_endpoints(models: Models, limits: Limits) -> None:
         ]
 
     with gr.Row(visible=False):
-        inputs = [
-            gr.Textbox(label="Class: a name, as listed on the page"),
-            gr.Textbox(label="Style: a name, blank for any"),
-            gr.Number(1, label="How many pictures", precision=0),
-            gr.Number(None, label="Steps, blank for the recommended number", precision=0),
-            gr.Textbox("", label="Sampler: halton, confidence, random or raster"),
-            gr.Number(None, label="Guidance scale, 0 is off"),
-            gr.Number(None, label="Temperature"),
-            gr.Number(None, label="Top-k, blank for all codes", precision=0),
-            gr.Number(0, label="Seed of the first picture", precision=0),
-            gr.Textbox("", label="Model, blank for the bundled one"),
-        ]
+        inputs = [argument.component() for argument in ARGUMENTS]
         pictures = gr.Gallery(label="Pictures", format="png")
         record = gr.JSON(label="Step")
         shared = {"concurrency_id": WORKER, "concurrency_limit": limits.workers, "api_visibility": "public"}

@@ -7,10 +7,10 @@ def sentence(fault: Exception | str) -> str:
     return text[:1].upper() + text[1:] + ("." if text and not text.endswith((".", "!", "?")) else "")
 
 
-def failure(fault: Exception) -> str:
-    """What to tell a visitor when it was not the form's fault."""
+def failure(fault: Exception, things: str = "pictures") -> str:
+    """What to tell a visitor when it was not the form's fault; `things` is what to ask fewer of if memory ran out."""
     if isinstance(fault, MemoryError) or "out of memory" in str(fault).lower():
-        return "The machine ran out of memory; try fewer pictures."
+        return f"The machine ran out of memory; try fewer {things}."
     if isinstance(fault, OSError):
         return sentence(fault)
     return f"Generation failed ({type(fault).__name__}); the details are in the server's log."

@@ -4,7 +4,8 @@
    value = { fault } is the server's answer to settings that were brought. */
 function mountHistory(element, trigger, props, watch) {
   const KEY = "pgm-image-history", TEXT_KEY = "pgm-image", LONGEST = 1e5;
-  const LINK_KEYS = ["class_id", "style", "seed", "steps", "sampler", "schedule", "guidance_scale", "temperature", "top_k", "roll", "model"];
+  const LINK_KEYS = ["class_id", "style", "seed", "steps", "sampler", "schedule", "guidance_scale", "temperature", "top_k", "roll", "model",
+    "guidance_schedule", "top_p", "confidence_temperature", "temperature_warmup", "resample_known", "visible_length"];
   const root = element.querySelector(".history");
   const find = (selector) => root.querySelector(selector);
   const strip = find(".history-strip");

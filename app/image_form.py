@@ -1,7 +1,7 @@
 """The form of the image tab as plain values: what a model recommends, and settings going into the form and out of it.
 
 The fields in their order: model, class, style, how many, sampler, steps, guidance, temperature, top-k, schedule, roll,
-seed, new seed every time.
+rare settings (a dict, see `app.settings.RARE`), seed, new seed every time.
 """
 
 import io
@@ -13,9 +13,10 @@ import gradio as gr
 
 from app.limits import Limits
 from app.models import Models
-from app.settings import Settings, checked
-from pgm_image.metadata import read_settings
+from app.settings import RARE, Settings, checked
+from pgm_image.metadata import picture_settings, read_settings
 from pgm_image.model_info import ModelInfo
+from pgm_image.request import make_request
 
 ANY = ""  # the value of "any class" and "any style" in the form
 WORDS_PER_CLASS = 12  # more names a class can be found by in the menu
@@ -64,10 +65,10 @@ def preset_values(info: ModelInfo, preset: str) -> tuple[str, int, float, float]
 def reuse(value: dict[str, Any] | None, what: str, picture: int) -> list[Any]:
     """Form values from a picture: its seed alone, or all its settings with a new seed. Order as in the form."""
     if not value:
-        return [gr.skip()] * 13
+        return [gr.skip()] * 14
     settings = Settings(**value["settings"]).of_picture(picture)
     if what == "seed":
-        return [gr.skip()] * 11 + [settings.seed, False]
+        return [gr.skip()] * 12 + [settings.seed, False]
     return [*form_values(settings)[:-2], gr.skip(), True]
 
 
@@ -98,7 +99,13 @@ def brought(models: Models, limits: Limits, found: Mapping[str, Any]) -> Setting
     )
     if settings.class_id not in (None, *info.classes) or settings.style not in (None, *info.styles):
         raise ValueError(f"The model {info.name} has no class and style called {settings.title()[:80]}.")
-    return settings
+    return replace(settings, **_as_the_card_says(info, settings))
+
+
+def _as_the_card_says(info: ModelInfo, settings: Settings) -> dict[str, None]:
+    """The rare settings that are what the model takes anyway, so that nothing has to be carried along for them."""
+    usual = picture_settings(make_request(info, None), 0, info.name, None, None)
+    return {name: None for name in RARE if getattr(settings, name) == usual[name]}
 
 
 def dressed(models: Models, limits: Limits, values: list[Any]) -> list[Any]:
@@ -132,6 +139,7 @@ def form_values(settings: Settings) -> list[Any]:
         settings.top_k or 0,
         settings.schedule,
         settings.roll,
+        settings.rare(),
         settings.seed,
         True,
     ]
@@ -139,6 +147,6 @@ def form_values(settings: Settings) -> list[Any]:
 
 def settings_of(*fields: Any) -> tuple[Settings, bool]:
     """The form's fields, in their order, as settings and whether the seed is to be drawn anew."""
-    *values, randomise = fields
-    settings = Settings(*values)
+    *values, rare, seed, randomise = fields
+    settings = Settings(*values, seed=seed, **(rare or {}))
     return replace(settings, class_id=settings.class_id or None, style=settings.style or None), bool(randomise)

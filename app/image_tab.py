@@ -1,17 +1,12 @@
 """The image tab: rail of controls, stage of the reveal, and the plain functions behind them."""
 
-import logging
-import secrets
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gradio as gr
 
 from app.downloads import save
-from app.environment import on_gpu
-from app.faults import failure, sentence
 from app.history import build_history
 from app.image_form import (
     ANY,
@@ -29,16 +24,12 @@ from app.image_form import (
 from app.limits import Limits
 from app.models import Models
 from app.reveal import reveal
+from app.run_control import PRIVATE, QUICK, gone, refused, run_buttons, seeded, told, wire_run
 from app.settings import Settings, checked
 from app.viewer import Record, mailbox, parcel, viewer
 from pgm.orders import order_names
 from pgm.schedules import schedule_names
 
-log = logging.getLogger(__name__)
-
-NEW_SEEDS = 1_000_000  # seeds drawn here are short enough to read out
-WORKER = "device"  # all events that use the model share one queue
-GONE = "The server no longer keeps this run; generate it again from its seed."
 EMPTY = "Choose a class and press Generate. The picture appears code by code."
 
 
@@ -53,17 +44,13 @@ def run(
     models: Models, limits: Limits, settings: Settings, randomise: bool
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int | Any]]:
     """Values of viewer, session and seed field while a picture comes in. A fault becomes one sentence in the value."""
-    try:
-        if randomise:
-            settings = replace(settings, seed=secrets.randbelow(NEW_SEEDS))
-        settings = checked(settings, limits)
-        for value in reveal(models.pipeline(settings.model), settings):
-            yield value, value, settings.seed if not value["steps"] else gr.skip()
-    except ValueError as fault:
-        yield {"run": secrets.token_hex(8), "error": sentence(fault)}, gr.skip(), gr.skip()
-    except Exception as fault:
-        log.exception("generation failed")
-        yield {"run": secrets.token_hex(8), "error": failure(fault)}, gr.skip(), gr.skip()
+    return told(_rows(models, limits, settings, randomise), "pictures")
+
+
+def _rows(models: Models, limits: Limits, settings: Settings, randomise: bool) -> Iterator[tuple]:
+    settings = checked(seeded(settings, randomise), limits)
+    for value in reveal(models.pipeline(settings.model), settings):
+        yield value, value, settings.seed if not value["steps"] else gr.skip()
 
 
 def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> ImageTab:
@@ -98,15 +85,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
                 elem_id="image-count",
                 elem_classes="segments",
             )
-            with gr.Column(elem_id="image-act", elem_classes="act"):
-                generate = gr.Button("Generate", variant="primary", size="lg", elem_id="image-generate")
-                stop = gr.Button("Stop", size="lg", elem_id="image-stop")
-                gr.HTML(
-                    html_template='<p class="notice" id="image-notice" role="alert"></p>',
-                    js_on_load=None,
-                    apply_default_css=False,
-                )
-                queue = gr.HTML("", elem_id="image-queue", elem_classes="queue", js_on_load=None)
+            buttons = run_buttons("image", "Generate")
             with gr.Column(elem_classes="folds"):
                 with gr.Accordion("How", open=False, elem_classes="fold"):
                     preset = gr.Radio(
@@ -200,6 +179,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
             size = (info.image_size, info.image_size)
             stage = viewer("image", info.grid, size, first.steps, EMPTY)
             post = mailbox()
+        rare = gr.State({})  # settings without a control that came with a picture or a link
         fields = [
             model,
             class_id,
@@ -212,6 +192,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
             top_k,
             schedule,
             roll,
+            rare,
             seed,
             randomise,
         ]
@@ -226,10 +207,10 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
     def on_model(name: str) -> list[Any]:
         values = form_values(defaults(models.info(name)))
         presets = gr.Radio(list(models.info(name).presets), value=usual(models.info(name)))
-        return [*dressed(models, limits, values)[1:3], presets, *dressed(models, limits, values)[4:8]]
+        return [*dressed(models, limits, values)[1:3], presets, *dressed(models, limits, values)[4:8], {}]
 
     def on_preset(name: str, choice: str | None) -> tuple:
-        return preset_values(models.info(name), choice) if choice else (gr.skip(),) * 4
+        return (*preset_values(models.info(name), choice), {}) if choice else (gr.skip(),) * 5
 
     def on_reuse(value: dict | None, event: gr.EventData) -> list[Any]:
         return dressed(models, limits, reuse(value, event.what, event.picture))
@@ -238,36 +219,21 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
         try:
             return dressed(models, limits, restore(models, limits, taken(path)))
         except ValueError as fault:
-            raise gr.Error(str(fault), duration=6, print_exception=False) from fault
+            raise refused(fault) from fault
 
     def on_save(value: dict | None, event: gr.EventData) -> dict[str, str]:
         if not value:
-            raise gr.Error(GONE, duration=6, print_exception=False)
+            raise gone()
         return parcel(*save(value, event.kind, event.picture, event.step))
 
-    private = {"api_visibility": "private"}
-    quick = {**private, "queue": False, "show_progress": "hidden"}
-    generate.click(None, js="() => pgm.start('image')", **private)
-    event = generate.click(
-        on_gpu(limits.gpu_seconds)(on_generate),
-        fields,
-        [stage, session, seed],
-        concurrency_id=WORKER,
-        concurrency_limit=limits.workers,
-        trigger_mode="once",
-        show_progress="minimal",
-        show_progress_on=queue,
-        **private,
-    )
-    event.then(None, js="() => pgm.settle('image')", **private)
-    stop.click(None, js="() => pgm.stop('image')", cancels=[event], **private)
-    model.input(on_model, model, [class_id, style, preset, sampler, steps, guidance, temperature], **quick)
-    preset.input(on_preset, [model, preset], [sampler, steps, guidance, temperature], **quick)
+    wire_run("image", buttons, limits, on_generate, fields, [stage, session, seed])
+    model.input(on_model, model, [class_id, style, preset, sampler, steps, guidance, temperature], **QUICK)
+    preset.input(on_preset, [model, preset], [sampler, steps, guidance, temperature], **QUICK)
     for control in (sampler, steps, guidance):
-        control.input(None, None, preset, js="() => null", **private)
-    stage.reuse(on_reuse, session, fields, **quick)
-    stage.save(on_save, session, post, **private, show_progress="hidden", concurrency_limit=4)
-    upload.upload(on_restore, upload, fields, **private, show_progress="hidden")
+        control.input(None, None, preset, js="() => null", **PRIVATE)
+    stage.reuse(on_reuse, session, fields, **QUICK)
+    stage.save(on_save, session, post, **PRIVATE, show_progress="hidden", concurrency_limit=4)
+    upload.upload(on_restore, upload, fields, **PRIVATE, show_progress="hidden")
     return ImageTab(session, past)
 
 

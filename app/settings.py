@@ -1,21 +1,31 @@
 """What a visitor asks for: one run's settings, checked once, named like the arguments of `pgm_image.generate`."""
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlencode
 
+from app.fields import number, one_of, switch, whole
 from app.limits import Limits
+from pgm.guidance import guidance_schedule_names
 from pgm.orders import order_names
+from pgm.predictors import VisibleLength
 from pgm.schedules import schedule_names
 
 LARGEST_SEED = 2**53 - 1  # beyond it a browser's number field loses digits
+RARE = (
+    "guidance_schedule", "top_p", "confidence_temperature", "temperature_warmup", "temperature_anneal",
+    "resample_known", "visible_length",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of one run. `class_id` and `style` are names, None for any. Picture i has the seed `seed + i`."""
+    """Settings of one run. `class_id` and `style` are names, None for any. Picture i has the seed `seed + i`.
+
+    Those in `RARE` have no control on the page: they come with a picture or a link, and None is as the model's card
+    says.
+    """
 
     model: str
     class_id: str | None
@@ -29,6 +39,13 @@ class Settings:
     schedule: str = "arccos"
     roll: bool = False
     seed: int = 0
+    guidance_schedule: str | None = None
+    top_p: float | None = None
+    confidence_temperature: float | None = None
+    temperature_warmup: int | None = None
+    temperature_anneal: float | None = None
+    resample_known: bool | None = None
+    visible_length: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """All settings by name."""
@@ -36,7 +53,12 @@ class Settings:
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `generate_steps` of the pipeline."""
-        return {name: value for name, value in asdict(self).items() if name != "model"}
+        values = {name: value for name, value in asdict(self).items() if name != "model" and name not in RARE}
+        return {**values, **self.rare()}
+
+    def rare(self) -> dict[str, Any]:
+        """Those of the `RARE` settings that are not left to the model's card."""
+        return {name: getattr(self, name) for name in RARE if getattr(self, name) is not None}
 
     def seeds(self) -> list[int]:
         """The seed of each picture."""
@@ -49,7 +71,7 @@ class Settings:
     def query(self) -> str:
         """URL query of one picture: opening the page with it brings these settings back. Leaves out what is not set."""
         values = {name: value for name, value in asdict(self).items() if name != "num_images"}
-        return urlencode({name: value for name, value in values.items() if value is not None and value is not False})
+        return urlencode({name: value for name, value in values.items() if value is not None})
 
     def title(self) -> str:
         """What is being made, in words."""
@@ -65,6 +87,7 @@ class Settings:
             f"temperature {self.temperature:g}",
             f"top-k {self.top_k}" if self.top_k else "",
             "order rolled" if self.roll else "",
+            *(f"{name.replace('_', ' ')} {value}" for name, value in self.rare().items()),
             self.model,
         ]
         return " · ".join(part for part in parts if part)
@@ -75,60 +98,31 @@ def checked(settings: Settings, limits: Limits) -> Settings:
 
     What only the model can know (class names, styles) is left to its own door.
     """
-    top_k = None if settings.top_k in (None, "", 0) else _whole("Top-k", settings.top_k, 1, 2**20)
-    count = _whole("How many", settings.num_images, 1, limits.max_images)
+    top_k = None if settings.top_k in (None, "", 0) else whole("Top-k", settings.top_k, 1, 2**20)
+    count = whole("How many", settings.num_images, 1, limits.max_images)
     return replace(
         settings,
         num_images=count,
-        steps=_whole("Steps", settings.steps, 1, limits.max_steps),
-        guidance_scale=_number("Guidance", settings.guidance_scale, 0, limits.max_guidance),
-        temperature=_number("Temperature", settings.temperature, 0, limits.max_temperature),
+        steps=whole("Steps", settings.steps, 1, limits.max_steps),
+        guidance_scale=number("Guidance", settings.guidance_scale, 0, limits.max_guidance),
+        temperature=number("Temperature", settings.temperature, 0, limits.max_temperature),
         top_k=top_k,
-        seed=_whole("Seed", settings.seed, 0, LARGEST_SEED - count),
-        sampler=_one_of("Sampler", settings.sampler, order_names()),
-        schedule=_one_of("Schedule", settings.schedule, schedule_names()),
-        roll=_switch("Order roll", settings.roll),
+        seed=whole("Seed", settings.seed, 0, LARGEST_SEED - count),
+        sampler=one_of("Sampler", settings.sampler, order_names()),
+        schedule=one_of("Schedule", settings.schedule, schedule_names()),
+        roll=switch("Order roll", settings.roll),
+        **_checked_rare(settings, limits),
     )
 
 
-def _whole(name: str, value: Any, low: int, high: int) -> int:
-    found = _read(value, lambda text: int(text) if str(text).strip().lstrip("+-").isdigit() else float(text))
-    if found is None or found != math.floor(found) or not low <= found <= high:
-        allowed = f"from {low:,} to {high:,}" if high < 2**32 else f"from {low} up"
-        raise ValueError(f"{name} must be a whole number {allowed}, not {_shown(value)}.")
-    return int(found)
-
-
-def _number(name: str, value: Any, low: float, high: float) -> float:
-    found = _read(value, float)
-    if found is None or not low <= found <= high:
-        raise ValueError(f"{name} must be a number from {low:g} to {high:g}, not {_shown(value)}.")
-    return float(found)
-
-
-def _read(value: Any, convert: Callable[[Any], float]) -> float | None:
-    if isinstance(value, bool):
-        return None
-    try:
-        found = convert(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return found if math.isfinite(found) else None
-
-
-def _switch(name: str, value: Any) -> bool:
-    known = {"true": True, "1": True, "false": False, "0": False, "": False, "none": False}
-    found = known.get(str(value).strip().lower())
-    if found is None:
-        raise ValueError(f"{name} must be true or false, not {_shown(value)}.")
-    return found
-
-
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {_shown(value)}.")
-    return value
-
-
-def _shown(value: Any) -> str:
-    return "empty" if value in (None, "") else str(value)[:40]
+def _checked_rare(settings: Settings, limits: Limits) -> dict[str, Any]:
+    doors: dict[str, Callable[[str, Any], Any]] = {
+        "guidance_schedule": lambda name, value: one_of(name, value, guidance_schedule_names()),
+        "top_p": lambda name, value: number(name, value, 0, 1),
+        "confidence_temperature": lambda name, value: number(name, value, 0, 1000),
+        "temperature_warmup": lambda name, value: whole(name, value, 0, limits.max_steps),
+        "temperature_anneal": lambda name, value: number(name, value, 0.01, 100),
+        "resample_known": switch,
+        "visible_length": lambda name, value: one_of(name, value, get_args(VisibleLength)),
+    }
+    return {name: doors[name](name.replace("_", " ").capitalize(), value) for name, value in settings.rare().items()}

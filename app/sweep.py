@@ -9,9 +9,8 @@ from typing import Any
 
 from PIL import Image
 
-from app.compare import warm_up
 from app.limits import Limits
-from app.models import ImagePipeline
+from app.models import ImagePipeline, warm_up
 from app.reveal import decoded, reveal
 from app.settings import Settings, checked
 from app.sheet import labelled
@@ -77,7 +76,7 @@ def sweep(pipeline: ImagePipeline, plan: Sweep) -> Iterator[dict[str, Any]]:
         "done": False,
     }
     yield value
-    warm_up(pipeline, settings)
+    warm_up(pipeline, pipeline.request(**settings.arguments()))
     total = len(plan.steps) * len(plan.guidance)
     for row, steps in enumerate(plan.steps):
         for column, guidance in enumerate(plan.guidance):

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import gradio as gr
 
 FOLDER = Path(__file__).parent
-STYLES = ("page.css", "viewer.css", "history.css", "compare.css", "tokens.css", "painter.css")
+STYLES = ("page.css", "viewer.css", "history.css", "compare.css", "tokens.css", "painter.css", "text.css")
 SANS = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace")
 

@@ -10,10 +10,11 @@ import gradio as gr
 from app import tokens
 from app.environment import on_gpu
 from app.faults import failure, sentence
-from app.image_tab import WORKER, taken
+from app.image_tab import taken
 from app.limits import Limits
 from app.models import Models
 from app.reveal import picture_at
+from app.run_control import WORKER
 from app.viewer import FOLDER, Record
 from tokenizer.image_files import SUFFIXES, open_picture
 

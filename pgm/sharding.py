@@ -33,12 +33,10 @@ MODULATIONS = ("adaLN_modulation", "mlp")
 
 
 def shard(model: nn.Module, device: torch.device) -> None:
-    """Split the parameters of a model over all processes, in place, block by block.
-
-    Raises ValueError when the processes do not know of each other.
-    """
-    if not dist.is_initialized():
-        raise ValueError("shard needs several processes: start with torchrun or accelerate launch")
+    """Split the parameters of a model over all processes, in place, block by block."""
+    if not dist.is_initialized():  # one process alone, say to go on with a checkpoint that many wrote
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     for blocks in (module for module in model.modules() if isinstance(module, nn.ModuleList)):
         for block in blocks:
@@ -57,13 +55,13 @@ def whole(value: Tensor) -> Tensor:
 def whole_weights(model: nn.Module, ema: EMAModel | None) -> dict[str, Tensor]:
     """All weights on the CPU of the first process (averaged ones if there are), nothing on the others."""
     state = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
-    if ema:
-        names: dict[int, list[str]] = {}
-        for name, parameter in model.named_parameters(remove_duplicate=False):
-            names.setdefault(id(parameter), []).append(name)
-        for parameter, average in zip(model.parameters(), ema.shadow_params, strict=True):
-            tensor = whole(average).cpu()
-            state.update({name: tensor for name in names[id(parameter)] if name in state})
+    names: dict[int, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    for index, parameter in enumerate(model.parameters()):
+        tensor = whole(ema.shadow_params[index]).cpu() if ema else state.get(names[id(parameter)][0])
+        if state:  # copied: what was gathered may be a view of something larger, which no file can hold
+            state.update(dict.fromkeys(names[id(parameter)], tensor.clone()))
     return state
 
 

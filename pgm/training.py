@@ -67,7 +67,7 @@ class TrainingConfig:
             raise ValueError(f"precision must be 'bf16' or 'no', got {self.precision!r}")
 
     def divided(self, processes: int) -> "TrainingConfig":
-        """The same with `batch_size` (at most what it was) and `accumulation` such that a step sees `global_batch` rows.
+        """The same with `batch_size` (at most what it was) and `accumulation` that make up `global_batch` rows a step.
 
         Raises ValueError when they cannot be divided evenly.
         """

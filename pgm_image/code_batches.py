@@ -1,4 +1,7 @@
-"""Training batches from code shards: balanced draws, groups and dropped labels, a pure function of the step."""
+"""Training batches from code shards: which rows, groups and dropped labels, a pure function of the step.
+
+Rows are mapped from the files, not read into memory: a million pictures of 1024 codes are 2 GB on disk.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,10 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pgm.partitioning import draw_groups
+from pgm.partitioning import draw_groups, mask_probabilities
 from pgm_image.labels import NULL
 from tokenizer.balanced import BalancedSampler
 from tokenizer.shards import read_codes
+
+DRAWS = ("balanced", "shuffled")
 
 
 @dataclass(frozen=True)
@@ -23,10 +28,71 @@ class LabelDropout:
 
     def apply(self, classes: Tensor, styles: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """classes, styles (B,) int64 -> the same with -1 where dropped."""
-        u = torch.rand(len(classes), generator=generator)
+        return self.drop(classes, styles, torch.rand(len(classes), generator=generator))
+
+    def drop(self, classes: Tensor, styles: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+        """The same with uniforms u (B,) that decide."""
         no_style = u < self.both + self.style
         no_class = (u < self.both) | ((u >= self.both + self.style) & (u < self.both + self.style + self.label))
         return torch.where(no_class, NULL, classes), torch.where(no_style, NULL, styles)
+
+
+class MappedCodes:
+    """Rows of all shards as if they were one array (N, L) uint16, read from the files when asked for."""
+
+    def __init__(self, shards: list[np.ndarray]):
+        """shards: memory maps (n, L) uint16, at least one."""
+        self.shards = shards
+        self.ends = np.cumsum([len(shard) for shard in shards])  # row numbers at which shards end
+        self.width = shards[0].shape[1]
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def rows(self, index: np.ndarray) -> np.ndarray:
+        """index (B,) row numbers -> codes (B, L) uint16."""
+        found = np.empty((len(index), self.width), np.uint16)
+        which = np.searchsorted(self.ends, index, side="right")
+        for shard in np.unique(which):
+            here = which == shard
+            first = self.ends[shard] - len(self.shards[shard])
+            found[here] = self.shards[shard][index[here] - first]
+        return found
+
+
+class ShuffledRows:
+    """An endless stream in which every row comes once an epoch, in an order of its own.
+
+    Where an epoch ends within a batch the batch goes on with the next one: all batches are of one size and no row is
+    left out. The stream is a pure function of the seed; processes take turns in it.
+    """
+
+    def __init__(self, count: int, seed: int):
+        self.count, self.seed = count, seed
+        self._epoch, self._order = -1, np.empty(0, np.int64)
+
+    def take(self, start: int, count: int) -> np.ndarray:
+        """Rows (count,) at places start.. of the stream."""
+        parts = []
+        while count:
+            epoch, offset = divmod(start, self.count)
+            if epoch != self._epoch:
+                self._epoch = epoch
+                self._order = np.random.default_rng([self.seed, epoch]).permutation(self.count)
+            part = self._order[offset : offset + count]
+            parts.append(part)
+            start, count = start + len(part), count - len(part)
+        return np.concatenate(parts)
+
+
+def uniforms_at(seed: int, start: int, count: int, width: int) -> np.ndarray:
+    """Rows start.. of an endless table of uniforms (count, width), without computing the rows before.
+
+    A counter-based generator: row i is the same whoever asks for it.
+    """
+    blocks = -(-width // 4)  # it draws four numbers at a time
+    rng = np.random.Generator(np.random.Philox(key=seed).advance(start * blocks))
+    return rng.random((count, 4 * blocks))[:, :width]
 
 
 class CodeBatches:
@@ -40,22 +106,46 @@ class CodeBatches:
         split: str = "train",
         dropout: LabelDropout | None = None,
         mask_schedule: str = "arccos",
+        draw: str = "balanced",
+        processes: int = 1,
     ):
-        """folder: code shards of `tokenizer encode`. Raises ValueError when it has no such split."""
-        shards = read_codes(folder, split)
-        self.codes = np.concatenate([codes for codes, _ in shards])  # (N, L) uint16
+        """folder: code shards of `tokenizer encode`. draw: see `Recipe.draw`; with "shuffled" all `processes` together
+        see the same rows, groups and dropped labels at a step, however many they are and in however many passes.
+
+        Raises ValueError when the folder has no such split, or nothing in it.
+        """
+        shards = [(codes, labels) for codes, labels in read_codes(folder, split) if len(codes)]
+        if not shards:
+            raise ValueError(f"split {split!r} of {str(folder)!r} is empty")
+        self.codes = MappedCodes([codes for codes, _ in shards])
         self.labels = np.concatenate([labels for _, labels in shards])  # (N, 4)
-        self.batch_size, self.seed = batch_size, seed
+        self.batch_size, self.seed, self.processes = batch_size, seed, processes
         self.dropout, self.mask_schedule = dropout or LabelDropout(), mask_schedule
-        self._sampler = BalancedSampler(*self.labels.T)
+        self._shuffled = ShuffledRows(len(self.codes), seed) if draw == "shuffled" else None
+        self._sampler = BalancedSampler(*self.labels.T) if draw == "balanced" else None
 
     def __call__(self, index: int, process: int = 0) -> dict[str, Tensor]:
-        """Batch `index` of a process, the same whenever it is asked for."""
+        """Batch of forward pass `index` of a process, the same whenever it is asked for."""
+        return self._shuffled_batch(index, process) if self._shuffled else self._balanced_batch(index, process)
+
+    def _balanced_batch(self, index: int, process: int) -> dict[str, Tensor]:
         rng = np.random.default_rng([self.seed, index, process])
         rows = self._sampler.draw(self.batch_size, rng)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        codes = torch.from_numpy(self.codes[rows].astype(np.int64))
-        labels = torch.from_numpy(self.labels[rows].astype(np.int64))
-        classes, styles = self.dropout.apply(labels[:, 0], labels[:, 1], generator)
+        codes, classes, styles = self._read(rows)
+        classes, styles = self.dropout.apply(classes, styles, generator)
         hidden = draw_groups(len(codes), codes.shape[1], generator, self.mask_schedule)
         return {"codes": codes, "hidden": hidden, "classes": classes, "styles": styles}
+
+    def _shuffled_batch(self, index: int, process: int) -> dict[str, Tensor]:
+        start = (index * self.processes + process) * self.batch_size
+        codes, classes, styles = self._read(self._shuffled.take(start, self.batch_size))
+        u = torch.from_numpy(uniforms_at(self.seed, start, len(codes), 2 + codes.shape[1]))  # (B, 2 + L)
+        classes, styles = self.dropout.drop(classes, styles, u[:, 0])
+        hidden = u[:, 2:] < mask_probabilities(self.mask_schedule, u[:, 1])[:, None]
+        return {"codes": codes, "hidden": hidden, "classes": classes, "styles": styles}
+
+    def _read(self, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+        codes = torch.from_numpy(self.codes.rows(rows).astype(np.int64))
+        labels = torch.from_numpy(self.labels[rows].astype(np.int64))
+        return codes, labels[:, 0], labels[:, 1]

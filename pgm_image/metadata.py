@@ -35,6 +35,10 @@ def picture_settings(
         "top_p": sampling["top_p"],
         "roll": sampling["roll"],
         "confidence_temperature": sampling["confidence_temperature"],
+        "temperature_warmup": sampling["temperature_warmup"],
+        "temperature_anneal": sampling["temperature_anneal"],
+        "resample_known": sampling["resample_known"],
+        "visible_length": request.visible_length,
         "version": __version__,
     }
 
@@ -74,5 +78,6 @@ def picture_keys() -> tuple[str, ...]:
     """Argument names that settings may hold."""
     return (
         "model", "class_id", "style", "seed", "steps", "sampler", "schedule", "guidance_scale", "guidance_schedule",
-        "temperature", "top_k", "top_p", "roll", "confidence_temperature",
+        "temperature", "top_k", "top_p", "roll", "confidence_temperature", "temperature_warmup", "temperature_anneal",
+        "resample_known", "visible_length",
     )  # fmt: skip

@@ -4,28 +4,38 @@ Also under `accelerate launch -m pgm_image train ...`, from one CPU to many node
 """
 
 import argparse
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from pgm.attention import training_backend
 from pgm.growth import grow
 from pgm.models import build, load_model
 from pgm.objectives import training_loss
+from pgm.sharding import POINTER
 from pgm.training import Batch, Trainer, mean_loss
 from pgm.training_arguments import add_training_arguments, parse_sizes, training_config
 from pgm.weights import config_dict
-from pgm_image.code_batches import CodeBatches, LabelDropout
-from pgm_image.recipes import RECIPES, find_recipe
+from pgm_image.code_batches import DRAWS, CodeBatches, LabelDropout
+from pgm_image.recipes import RECIPES, find_recipe, recipe_dict
 from pgm_image.sample_sheet import write_sample_sheet
 from tokenizer.shards import read_manifest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command; every field of `TrainingConfig` overrides the recipe's."""
-    parser.add_argument("--recipe", default="emoji64", help=f"one of {', '.join(RECIPES)} (default: %(default)s)")
+    parser.add_argument(
+        "--recipe",
+        "--config",
+        default="emoji64",
+        help=f"one of {', '.join(RECIPES)} (default: %(default)s), or a JSON file such as recipe.json of a run",
+    )
     parser.add_argument("--data", required=True, type=Path, help="code shards, made by `python -m tokenizer encode`")
+    parser.add_argument("--draw", choices=DRAWS, help="how rows are drawn (default: the recipe's)")
     parser.add_argument("--out", required=True, type=Path, help="folder of the run; goes on if it holds a checkpoint")
     parser.add_argument("--tokenizer", type=Path, help="tokenizer folder, to draw sample sheets while training")
     parser.add_argument(
@@ -40,28 +50,48 @@ def run(args: argparse.Namespace) -> int:
         torch.set_num_threads(args.threads)
     recipe = find_recipe(args.recipe)
     training = training_config(args, recipe.training)
-    recipe = replace(recipe, sizes={**recipe.sizes, **parse_sizes(args.sizes)})
+    recipe = replace(
+        recipe,
+        sizes={**recipe.sizes, **parse_sizes(args.sizes)},
+        draw=args.draw or recipe.draw,
+        training=training,
+    )
     manifest = read_manifest(args.data)
     config = recipe.model_config(
         tuple(manifest["grid"]), manifest["codebook_size"], len(manifest["classes"]), len(manifest["styles"])
     )
     torch.manual_seed(training.seed)
     model = build(config_dict(config))
-    if args.start_from and not (args.out / "checkpoint.pt").exists():
+    model.set_attention_backend(training_backend("cuda" if torch.cuda.is_available() else "cpu"))
+    checkpoint = args.out / (POINTER if training.shard else "checkpoint.pt")
+    if args.start_from and not checkpoint.exists():
         grow(load_model(args.start_from), model)
         print(f"started from {args.start_from} with a fresh optimiser")
-    train = CodeBatches(args.data, training.batch_size, training.seed)
-    held_out = CodeBatches(args.data, 256, seed=1, split="heldout", dropout=LabelDropout(0, 0, 0))
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    rows = {"mask_schedule": recipe.mask_schedule, "draw": recipe.draw}
+    train = CodeBatches(
+        args.data, training.batch_size, training.seed, dropout=recipe.labels, processes=processes, **rows
+    )
+    held_out = None
+    if manifest["splits"].get("heldout"):
+        held_out = CodeBatches(args.data, 256, seed=1, split="heldout", dropout=LabelDropout(0, 0, 0), **rows)
 
     def report(averaged: nn.Module, folder: Path, step: int) -> dict[str, float]:
         if args.tokenizer:
             write_sample_sheet(averaged, args.tokenizer, manifest, folder / "sheets" / f"{step:07d}.png")
-        return {"held_out_loss": mean_loss(averaged, held_out(0), _loss)}
+        return {"held_out_loss": mean_loss(averaged, held_out(0), _loss)} if held_out else {}
 
     trainer = Trainer(model, _loss, train, training, args.out, report)
-    parameters = sum(p.numel() for p in model.parameters())
-    print(f"{args.recipe}: {parameters:,} parameters, {len(train.codes):,} training images, from step {trainer.step}")
-    finished = trainer.run(args.until)
+    per_step = training.batch_size * training.accumulation * processes
+    until = args.until or recipe.last_step(len(train.codes), per_step)
+    if trainer.accelerator.is_main_process:
+        (args.out / "recipe.json").write_text(json.dumps(recipe_dict(recipe), indent=2) + "\n")
+        print(
+            f"{args.recipe}: {trainer.parameters:,} parameters, {len(train.codes):,} training images, "
+            f"{per_step} a step ({processes} processes x {training.batch_size} x {training.accumulation} passes), "
+            f"from step {trainer.step} to {until}"
+        )
+    finished = trainer.run(until)
     return 0 if finished else 3
 
 

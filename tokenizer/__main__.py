@@ -37,14 +37,30 @@ def parser() -> argparse.ArgumentParser:
 
     encode = commands.add_parser(
         "encode",
-        help="encode image shards or a folder of pictures into code shards",
-        description="Encode every split. Several GPUs: accelerate launch -m tokenizer encode ...",
+        help="encode pictures into code shards",
+        description="Encode every split of image shards, class folders, webdataset tars or a Hugging Face data set. "
+        "Several GPUs: accelerate launch -m tokenizer encode ...",
     )
     encode.add_argument("tokenizer", help="folder of a trained tokenizer")
-    encode.add_argument("data", help="folder of image shards, or one subfolder of pictures per class")
+    encode.add_argument(
+        "data",
+        help="folder of image shards, of one subfolder of pictures per class, or of webdataset tars (or a pattern of "
+        "tars in quotes); a Hugging Face data set 'owner/name' or folder",
+    )
     encode.add_argument("codes", help="folder for the code shards; an interrupted run continues")
     encode.add_argument("--name", help="name of the tokenizer in the manifest (default: its folder's)")
     encode.add_argument("--batch-size", type=int, default=64, help="images at a time (default: 64)")
+    encode.add_argument(
+        "--crop",
+        choices=("square", "imagenet"),
+        default="square",
+        help="central square with Lanczos (default), or short side resized bilinearly and the centre, as published",
+    )
+    encode.add_argument(
+        "--flip", action="store_true", help="training pictures also mirrored (the published recipe does not)"
+    )
+    encode.add_argument("--classes", metavar="FILE", help="names of the classes in order: JSON, or one a line")
+    encode.add_argument("--decoders", type=int, default=4, help="threads per process that decode pictures (default: 4)")
     encode.add_argument("--threads", type=int, help="CPU threads")
     encode.add_argument("--device", help="cpu, cuda or mps (default: the best there is, one per process)")
     encode.set_defaults(action=run_encode)
@@ -118,17 +134,26 @@ def run_train(arguments: argparse.Namespace) -> None:
 def run_encode(arguments: argparse.Namespace) -> None:
     """`encode`: write code shards and their manifest."""
     import torch
-    from accelerate import PartialState
 
-    from tokenizer.encode import encode_folder
+    from pgm.processes import process_state
+    from tokenizer.encode import Preparation, encode_folder, read_class_names
     from tokenizer.vqgan import VQGAN
 
     if arguments.threads is not None:
         torch.set_num_threads(positive("threads", arguments.threads))
-    chosen = PartialState().device if arguments.device is None else device(arguments.device)
+    chosen = process_state().device if arguments.device is None else device(arguments.device)
     model = VQGAN.from_pretrained(arguments.tokenizer, chosen)
     name = arguments.name or Path(arguments.tokenizer).resolve().name
-    encode_folder(model, arguments.data, arguments.codes, name, positive("batch-size", arguments.batch_size))
+    encode_folder(
+        model,
+        arguments.data,
+        arguments.codes,
+        name,
+        positive("batch-size", arguments.batch_size),
+        preparation=Preparation(arguments.crop, arguments.flip),
+        class_names=read_class_names(arguments.classes) if arguments.classes else None,
+        threads=positive("decoders", arguments.decoders),
+    )
 
 
 def run_reconstruct(arguments: argparse.Namespace) -> None:
@@ -179,7 +204,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     try:
         arguments.action(arguments)
-    except (ValueError, ModuleNotFoundError, FloatingPointError) as error:
+    except (ValueError, ModuleNotFoundError, FileNotFoundError, FloatingPointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 SAMPLERS = ("halton", "confidence", "random", "raster")
+SCHEDULES = ("linear", "constant", "cosine")
+EMOJI_SAMPLES = 2000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,11 +20,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--images", metavar="FOLDER", help="evaluate these pictures instead of sampling")
     source.add_argument("--tokenizer", metavar="FOLDER", help="evaluate a tokenizer on held-out images")
     add_shared_arguments(parser)
-    parser.add_argument("--samples", type=int, default=2000, help="images to draw (default 2000)")
+    parser.add_argument(
+        "--protocol",
+        choices=("emoji", "pgm-paper", "adm"),
+        default="emoji",
+        help="what is measured, against what: this project's own measure of the emoji model (default), or a published "
+        "one, which also runs under accelerate launch",
+    )
+    parser.add_argument("--samples", type=int, help="images to draw (default 2000, or the published protocol's)")
     parser.add_argument("--steps", type=int, help="sampling steps (default: the model's)")
     parser.add_argument("--sampler", choices=SAMPLERS, help="order of filling (default: the model's)")
     parser.add_argument("--guidance", type=float, help="guidance scale, 0 is off (default: the model's)")
+    parser.add_argument("--guidance-schedule", choices=SCHEDULES, help="over the steps (default: the model's)")
     parser.add_argument("--temperature", type=float, help="sampling temperature (default: the model's)")
+    parser.add_argument(
+        "--temperature-anneal", type=float, help="of the first step, as a multiple of the last (default: the model's)"
+    )
     parser.add_argument("--top-k", type=int, help="keep the k likeliest codes (default: the model's)")
     parser.add_argument("--top-p", type=float, help="keep this probability mass (default: the model's)")
     parser.add_argument("--no-fid", action="store_true", help="KID only")
@@ -30,6 +43,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sheet", metavar="FILE", help="write a sheet of samples, classes by styles (PNG)")
     parser.add_argument("--pairs", metavar="FILE", help="write the samples closest to training images (PNG)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_protocol_arguments(parser)
+
+
+def add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `evaluate` takes besides, for the published protocols."""
+    group = parser.add_argument_group("published protocols (pgm-paper, adm)")
+    group.add_argument("--reference", metavar="PATH", help="real side: folder of pictures, image shards, or npz")
+    group.add_argument("--guidance-sweep", type=float, nargs="+", metavar="W", help="guidance scales, one row each")
+    group.add_argument("--steps-sweep", type=int, nargs="+", metavar="N", help="numbers of steps, one row each")
+    group.add_argument("--as-published", action="store_true", help="sample as the authors' code does")
+    group.add_argument("--keep", choices=("folder", "npz"), help="keep the pictures, as PNG files or as npz (arr_0)")
+    group.add_argument("--work", metavar="FOLDER", help="parts of an unfinished run (default: beside --out)")
+    group.add_argument("--inception-weights", metavar="FILE", help="local weights of the feature extractor")
+    group.add_argument("--extractor", default="inception-v3-compat", help="one registered with torch-fidelity")
 
 
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +67,9 @@ def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, nargs="+", default=[None], help="numbers of steps to try")
     parser.add_argument("--sampler", nargs="+", choices=SAMPLERS, default=[None], help="orders to try")
     parser.add_argument("--guidance", type=float, nargs="+", default=[0.0, 1.0, 2.0, 4.0], help="to try")
+    parser.add_argument("--guidance-schedule", nargs="+", choices=SCHEDULES, default=[None], help="to try")
     parser.add_argument("--temperature", type=float, nargs="+", default=[0.8, 0.9, 1.0], help="to try")
+    parser.add_argument("--temperature-anneal", type=float, nargs="+", default=[None], help="to try")
     parser.add_argument("--out", metavar="FILE", help="write the table as CSV, a row as soon as it is known")
 
 
@@ -53,6 +82,12 @@ def add_shared_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate; 0 when done. ValueError for bad arguments, before anything is sampled."""
+    if args.protocol != "emoji":
+        check_torch_fidelity()
+        from pgm_image.evaluation import fidelity_command
+
+        return fidelity_command.run(args)
+    args = argparse.Namespace(**{**vars(args), "samples": EMOJI_SAMPLES if args.samples is None else args.samples})
     check_numbers(args)
     check_packages()
     for name in ("out", "sheet", "pairs"):
@@ -74,7 +109,9 @@ def run_sweep(args: argparse.Namespace) -> int:
     pipe = load(args.model, device=device)
     real = prepare_real_side(args.data, train, reference, args.seed, device, say)
     rows = []
-    grid = combinations(args.sampler, args.steps, args.guidance, args.temperature)
+    grid = combinations(
+        args.sampler, args.steps, args.guidance, args.guidance_schedule, args.temperature, args.temperature_anneal
+    )
     say(HEAD)
     for row in sweep(pipe, real, grid, args.seed, args.batch_size):
         rows.append(row)
@@ -134,7 +171,10 @@ def sample(args: argparse.Namespace, reference: Any, device: Any) -> tuple[Any, 
     from pgm_image import load
     from pgm_image.evaluation.samples import Settings, check_image_size, draw_samples, pipeline_labels
 
-    asked = Settings(args.steps, args.sampler, args.guidance, args.temperature, args.top_k, args.top_p)
+    asked = Settings(
+        args.steps, args.sampler, args.guidance, args.guidance_schedule, args.temperature, args.temperature_anneal,
+        args.top_k, args.top_p,
+    )  # fmt: skip
     pipe = load(args.model, device=device)
     check_image_size(pipe, reference)
     class_id, style_id = pipeline_labels(pipe, reference)
@@ -145,10 +185,11 @@ def sample(args: argparse.Namespace, reference: Any, device: Any) -> tuple[Any, 
     if processes == 1:
         return drawn.images, settings
     import numpy as np
-    from accelerate import PartialState
     from accelerate.utils import gather_object
 
-    state = PartialState()
+    from pgm.processes import process_state
+
+    state = process_state()
     parts = gather_object([drawn.images])  # in order of rank, as the labels were split
     return (np.concatenate(parts) if state.is_main_process else None), settings
 
@@ -196,13 +237,18 @@ def check_numbers(args: argparse.Namespace) -> None:
 
 def check_packages() -> None:
     """ModuleNotFoundError or FileNotFoundError with the pip line for what is not installed, before any sampling."""
-    if importlib.util.find_spec("torch_fidelity") is None:
-        raise ModuleNotFoundError("evaluation needs torch-fidelity: pip install 'pgm-image[eval]'")
+    check_torch_fidelity()
     from pgm_image.evaluation import efficientnet
     from tokenizer import mobilenet
 
     efficientnet.weights_path()
     mobilenet.weights_path()
+
+
+def check_torch_fidelity() -> None:
+    """ModuleNotFoundError with the pip line when it is not installed."""
+    if importlib.util.find_spec("torch_fidelity") is None:
+        raise ModuleNotFoundError("evaluation needs torch-fidelity: pip install 'pgm-image[eval]'")
 
 
 def check_writable(name: str, path: str | None) -> None:

@@ -1,10 +1,11 @@
-"""Shared by the page's tests: the stand-in pipeline and a served page."""
+"""Shared by the page's tests: the stand-in pipeline, a served page, and a visitor with a browser."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from gradio import Blocks
@@ -16,6 +17,8 @@ from fake_pipeline import FakePipeline  # noqa: E402  the path above has to come
 from app.limits import Limits  # noqa: E402
 from app.page import build, launch_settings  # noqa: E402
 
+BROWSER_FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
+
 
 @dataclass
 class Served:
@@ -26,11 +29,13 @@ class Served:
     page: Blocks
 
 
-def _serve(pipeline: FakePipeline, limits: Limits, *others: FakePipeline) -> Iterator[Served]:
-    page = build(pipelines={one.info.name: one for one in (pipeline, *others)}, limits=limits)
+def _serve(
+    pipeline: FakePipeline, limits: Limits, *others: FakePipeline, absent: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    page = build(pipelines={one.info.name: one for one in (pipeline, *others)}, limits=limits, absent=absent)
     try:
         _, url, _ = page.launch(
-            **launch_settings(), prevent_thread_lock=True, quiet=True, inbrowser=False, ssr_mode=False
+            **launch_settings(page), prevent_thread_lock=True, quiet=True, inbrowser=False, ssr_mode=False
         )
         yield Served(url, pipeline, page)
     finally:
@@ -53,8 +58,21 @@ def crowded() -> Iterator[Served]:
 
 
 @pytest.fixture
+def patient() -> Iterator[Served]:
+    """A page whose line is long and whose memory of visitors is short, over a model that takes no time."""
+    yield from _serve(FakePipeline(step_seconds=0.0), Limits(queue_size=400, max_sessions=20))
+
+
+@pytest.fixture
 def pipeline() -> FakePipeline:
     return FakePipeline(step_seconds=0.0)
+
+
+@pytest.fixture
+def with_absent() -> Iterator[Served]:
+    """A page that knows of a model which is not on this machine."""
+    absent = {"Far away 256": "not on this machine: at least 2.3 GB to download"}
+    yield from _serve(FakePipeline(step_seconds=0.0), Limits(), absent=absent)
 
 
 @pytest.fixture
@@ -62,3 +80,43 @@ def with_twin() -> Iterator[Served]:
     """A page with a partition model and its masked twin."""
     pipeline = FakePipeline(step_seconds=0.03)
     yield from _serve(pipeline, Limits(), FakePipeline(0.05, "fake-maskgit", twin_of=pipeline))
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Any]:
+    """A headless Chromium driven by playwright."""
+    playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=BROWSER_FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def visit(browser: Any, served: Served) -> Iterator[Callable[..., Any]]:
+    """Opens the served page, as wide and high as asked and with further options of a browser context; at the end it
+    demands that the console stayed clean.
+    """
+    contexts, faults = [], []
+
+    def note(message: Any) -> None:
+        if message.type in ("error", "warning"):
+            faults.append(message.text)
+
+    def open_page(width: int = 1440, height: int = 900, **options: Any) -> Any:
+        context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True, **options)
+        context.set_default_timeout(15_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", note)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(served.url)
+        page.wait_for_selector(".viewer-canvas")
+        page.get_by_role("button", name="Generate", exact=True).wait_for()
+        page.wait_for_function("() => document.querySelector('.viewer-ticks').children.length > 0")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert faults == []

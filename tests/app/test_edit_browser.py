@@ -1,58 +1,28 @@
 """A visitor edits a picture in a real browser: upload, paint with the mouse, redraw, stop, keep, go on."""
 
-import base64
-import io
-import os
-import shutil
-
 import numpy as np
 import pytest
+import visitor
 from PIL import Image, ImageFilter
 
 from pgm_image.frame import Frame
 from pgm_image.metadata import read_settings
 
-sync_playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").sync_playwright
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM and not os.environ.get("CI"), reason="no Chromium on this machine"),
-]
 MADE = "() => document.querySelectorAll('#edit-viewer .viewer-ticks i[data-made]').length"
 PAINTED = "() => pgm.painters.edit.painted().cells"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        assert CHROMIUM, "CI needs Chromium for these tests"
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture
-def visit(browser, served):
-    """Opens the edit tab and, at the end, demands that the console stayed clean."""
-    contexts, faults = [], []
+def opened(visit):
+    """Opens the edit tab."""
 
-    def open_tab(width=1440, height=900, **options):
-        context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True, **options)
-        context.set_default_timeout(15_000)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: message.type in ("error", "warning") and faults.append(message.text))
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.goto(served.url)
+    def open_tab(**options):
+        page = visit(**options)
         page.get_by_role("tab", name="Edit").click()
         page.wait_for_selector("#edit-painter .viewer-canvas")
         return page
 
-    yield open_tab
-    for context in contexts:
-        context.close()
-    assert faults == []
+    return open_tab
 
 
 def photo(tmp_path, width=300, height=200):
@@ -89,8 +59,7 @@ def redraw(page, wait_for="done"):
 
 
 def pixels(page) -> np.ndarray:
-    data = page.evaluate("() => document.querySelector('#edit-viewer .viewer-canvas').toDataURL('image/png')")
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(data.split(",")[1]))).convert("RGB")).copy()
+    return visitor.pixels(page, "#edit-viewer")
 
 
 def grid(cells) -> np.ndarray:
@@ -99,8 +68,8 @@ def grid(cells) -> np.ndarray:
     return mask.reshape(16, 16)
 
 
-def test_what_is_painted_is_redrawn_step_by_step_and_nothing_else(visit, tmp_path):
-    page = visit()
+def test_what_is_painted_is_redrawn_step_by_step_and_nothing_else(opened, tmp_path):
+    page = opened()
     assert "Upload a picture" in page.locator("#edit-painter .viewer-empty").inner_text()
     redraw(page, wait_for="")
     page.wait_for_function("() => document.getElementById('edit-notice')?.textContent")
@@ -145,8 +114,8 @@ def test_what_is_painted_is_redrawn_step_by_step_and_nothing_else(visit, tmp_pat
     page.wait_for_function("() => !pgm.painters.edit.painted().cells.length")
 
 
-def test_stop_frees_the_worker_and_a_broken_file_changes_nothing(visit, served, tmp_path, monkeypatch):
-    page = visit()
+def test_stop_frees_the_worker_and_a_broken_file_changes_nothing(opened, served, tmp_path, monkeypatch):
+    page = opened()
     upload(page, photo(tmp_path)[0])
     ready(page)
     drag(page, (0.2, 0.5), (0.8, 0.5))
@@ -169,8 +138,8 @@ def test_stop_frees_the_worker_and_a_broken_file_changes_nothing(visit, served, 
     assert page.locator('#edit-viewer [data-number="known"]').inner_text() == "256 of 256"
 
 
-def test_strokes_can_be_taken_back_inverted_and_made_by_keyboard(visit, tmp_path):
-    page = visit(width=390, height=844, has_touch=True)
+def test_strokes_can_be_taken_back_inverted_and_made_by_keyboard(opened, tmp_path):
+    page = opened(width=390, height=844, has_touch=True)
     upload(page, photo(tmp_path)[0])
     ready(page)
     drag(page, (0.4, 0.5), (0.4, 0.5))
@@ -194,8 +163,8 @@ def test_strokes_can_be_taken_back_inverted_and_made_by_keyboard(visit, tmp_path
     assert overflow <= 0
 
 
-def test_the_picture_of_the_image_tab_can_be_outpainted(visit):
-    page = visit()
+def test_the_picture_of_the_image_tab_can_be_outpainted(opened):
+    page = opened()
     page.get_by_role("tab", name="Image").click()
     page.get_by_role("button", name="Generate", exact=True).click()
     page.wait_for_selector("#image-viewer .viewer[data-state=done]", timeout=30_000)

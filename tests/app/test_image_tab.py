@@ -1,5 +1,6 @@
 """The functions behind the image tab, called without a browser."""
 
+import io
 from dataclasses import replace
 
 import pytest
@@ -18,7 +19,8 @@ from app.image_form import (
 from app.image_tab import run
 from app.limits import Limits
 from app.models import Models
-from app.settings import Settings
+from app.settings import Settings, checked
+from pgm_image.metadata import read_settings
 
 LIMITS = Limits()
 
@@ -94,7 +96,7 @@ def test_remix_brings_back_everything_but_the_seed(models):
     settings = Settings("fake", "fox", "Ink", num_images=2, steps=3, seed=50, sampler="random", top_k=5)
     value = outcome(models, settings)[-1][0]
     *others, seed, randomise = reuse(value, "settings", 1)
-    assert others == ["fake", "fox", "Ink", 1, "random", 3, 0.0, 1.0, 5, "arccos", False]
+    assert others == ["fake", "fox", "Ink", 1, "random", 3, 0.0, 1.0, 5, "arccos", False, {}]
     assert isinstance(seed, dict) and randomise is True
 
 
@@ -104,6 +106,26 @@ def test_a_saved_png_refills_the_form(models):
     values = restore(models, LIMITS, save(value, "png", 0, 2)[2])
     assert settings_of(*values) == (settings_of(*form_values(settings))[0], False)
     assert values[-2] == 50
+
+
+PUBLISHED = {"visible_length": "reference", "temperature_warmup": 1, "resample_known": True, "top_p": 0.9}
+
+
+def test_settings_without_a_control_come_back_from_a_png_and_make_the_same_run(models):
+    settings = Settings("fake", "fox", steps=3, seed=50, guidance_schedule="cosine", **PUBLISHED)
+    value = outcome(models, settings)[-1][0]
+    content = save(value, "png", 0, 2)[2]
+    assert {key: read_settings(io.BytesIO(content))[key] for key in PUBLISHED} == PUBLISHED
+    values = restore(models, LIMITS, content)
+    assert checked(settings_of(*values)[0], LIMITS) == settings
+    again = outcome(models, settings_of(*values)[0])[-1][0]
+    assert again["pictures"] == value["pictures"] and "resample known True" in again["summary"]
+    assert checked(settings_of(*reuse(value, "settings", 0)[:-2], 50, True)[0], LIMITS) == settings
+
+
+def test_a_png_of_a_plain_run_brings_nothing_that_has_no_control(models):
+    value = outcome(models, Settings("fake", "fox", steps=3, seed=50))[-1][0]
+    assert settings_of(*restore(models, LIMITS, save(value, "png", 0, 2)[2]))[0].rare() == {}
 
 
 @pytest.mark.parametrize("content", [b"", b"GIF89a", b"\x89PNG\r\n\x1a\n", None])

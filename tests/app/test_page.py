@@ -13,9 +13,11 @@ import pytest
 from gradio_client import Client
 from PIL import Image
 
-from app.image_tab import WORKER
+from app.edit_endpoint import ARGUMENTS as EDITED
+from app.endpoints import ARGUMENTS as GENERATED
 from app.limits import Limits
 from app.page import build, launch_settings
+from app.run_control import WORKER
 from app.settings import Settings
 from pgm_image.metadata import read_settings
 
@@ -48,8 +50,25 @@ def arguments(**changes):
 
 def test_only_the_named_endpoints_are_public(served):
     endpoints = Client(served.url, verbose=False).view_api(return_format="dict")
-    assert sorted(endpoints["named_endpoints"]) == ["/edit", "/generate", "/generate_steps"]
+    assert sorted(endpoints["named_endpoints"]) == ["/edit", "/generate", "/generate_steps", "/text"]
     assert not endpoints["unnamed_endpoints"]
+
+
+def test_a_program_finds_every_argument_named_and_explained(served):
+    endpoints = Client(served.url, verbose=False).view_api(return_format="dict")["named_endpoints"]
+    for name, arguments in (("/generate", GENERATED), ("/generate_steps", GENERATED), ("/edit", EDITED)):
+        parameters = endpoints[name]["parameters"]
+        assert [one["parameter_name"] for one in parameters] == [one.name for one in arguments]
+        assert [one["label"] for one in parameters] == [one.meaning for one in arguments]
+        assert len(endpoints[name]["description"]) > 80 and "Args" not in endpoints[name]["description"]
+        required = [one["parameter_name"] for one in parameters if not one["parameter_has_default"]]
+        assert required == [one.name for one in arguments if one.required]
+
+
+def test_a_program_may_leave_out_everything_but_the_class(served):
+    [drawn] = Client(served.url, verbose=False).predict(class_id="owl", api_name="/generate")
+    settings = read_settings(drawn["image"])
+    assert (settings["steps"], settings["guidance_scale"], settings["seed"]) == (16, 2.0, 0)
 
 
 def test_every_event_that_uses_the_model_shares_one_queue(pipeline):
@@ -57,7 +76,7 @@ def test_every_event_that_uses_the_model_shares_one_queue(pipeline):
     heavy = [fn for fn in page.fns.values() if fn.concurrency_id == WORKER]
     assert {fn.concurrency_limit for fn in heavy} == {Limits().workers}
     public = sorted(fn.api_name for fn in heavy if fn.api_visibility == "public")
-    assert public == ["edit", "generate", "generate_steps"]
+    assert public == ["edit", "generate", "generate_steps", "text"]
     assert {fn.api_visibility for fn in page.fns.values() if fn.api_name not in public} == {"private"}
 
 
@@ -130,8 +149,8 @@ def test_no_file_of_the_server_can_be_read(served, path):
     assert "root:" not in answer.text and "[project]" not in answer.text
 
 
-def test_the_launch_leaves_host_and_port_to_the_environment():
-    settings = launch_settings()
+def test_the_launch_leaves_host_and_port_to_the_environment(pipeline):
+    settings = launch_settings(build(pipelines={"fake": pipeline}))
     assert not {"server_name", "server_port", "share"} & set(settings)
     assert settings["allowed_paths"] == []
 
@@ -161,7 +180,7 @@ def test_spaces_is_imported_before_torch_touches_a_gpu(tmp_path):
         "import app, spaces\n"
         "from fake_pipeline import FakePipeline\n"
         "from app.page import build\n"
-        "from app.image_tab import WORKER\n"
+        "from app.run_control import WORKER\n"
         "page = build(pipelines={'fake': FakePipeline()})\n"
         "heavy = [fn for fn in page.fns.values() if fn.concurrency_id == WORKER]\n"
         "assert len(spaces.asked) == len(heavy) >= 3, spaces.asked\n"

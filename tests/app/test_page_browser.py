@@ -1,74 +1,14 @@
 """A visitor in a real browser: load, pick, generate, see pixels change, stop, scrub, download."""
 
-import base64
 import io
-import os
-import shutil
 import time
 
 import numpy as np
 import pytest
 from PIL import Image
+from visitor import STEPS_SHOWN, generate, pixels, unfold
 
 from pgm_image.metadata import read_settings
-
-sync_playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").sync_playwright
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM and not os.environ.get("CI"), reason="no Chromium on this machine"),
-]
-STEPS_SHOWN = "() => document.querySelectorAll('.viewer-ticks i[data-made]').length"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        assert CHROMIUM, "CI needs Chromium for these tests"
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def visit(browser, served):
-    """Opens the page and, at the end, demands that the console stayed clean."""
-    contexts, faults = [], []
-
-    def note(message):
-        if message.type in ("error", "warning"):
-            faults.append(message.text)
-
-    def open_page(width=1440, height=900, **options):
-        context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True, **options)
-        context.set_default_timeout(15_000)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", note)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.goto(served.url)
-        page.wait_for_selector(".viewer-canvas")
-        page.get_by_role("button", name="Generate", exact=True).wait_for()
-        page.wait_for_function("() => document.querySelector('.viewer-ticks').children.length > 0")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert faults == []
-
-
-def pixels(page) -> np.ndarray:
-    data = page.evaluate("() => document.querySelector('.viewer-canvas').toDataURL('image/png')")
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(data.split(",")[1]))).convert("RGB")).copy()
-
-
-def generate(page, wait_for="done"):
-    page.get_by_role("button", name="Generate", exact=True).click()
-    if wait_for == "done":
-        page.wait_for_selector(".viewer[data-state=done]", timeout=30_000)
-        page.wait_for_timeout(900)  # the last glow fades
 
 
 def pick(page, typed, name):
@@ -77,10 +17,6 @@ def pick(page, typed, name):
     box.press("Control+a")
     box.press_sequentially(typed, delay=20)
     page.get_by_role("option", name=name).click()
-
-
-def unfold(page, name):
-    page.locator("button.label-wrap", has_text=name).click()
 
 
 def number(page, name):

@@ -41,6 +41,12 @@ def test_a_seed_beyond_32_bits_keeps_every_digit():
         ({"top_k": -3}, "Top-k"),
         ({"sampler": "../etc"}, "Sampler"),
         ({"schedule": None}, "Schedule"),
+        ({"visible_length": "half"}, "Visible length"),
+        ({"temperature_warmup": 1.5}, "Temperature warmup"),
+        ({"resample_known": "perhaps"}, "Resample known"),
+        ({"guidance_schedule": "up"}, "Guidance schedule"),
+        ({"top_p": 1.5}, "Top p"),
+        ({"confidence_temperature": -1}, "Confidence temperature"),
     ],
 )
 def test_a_bad_value_gives_one_sentence_naming_the_control(changes, named):
@@ -70,3 +76,11 @@ def test_limits_come_from_the_environment():
 def test_a_limit_that_is_no_positive_number_is_named(value):
     with pytest.raises(ValueError, match="PGM_MAX_STEPS must be a positive int"):
         Limits.from_environment({"PGM_MAX_STEPS": value})
+
+
+def test_settings_without_a_control_are_left_to_the_model_unless_they_are_given():
+    assert make().rare() == {} and "visible_length" not in make().arguments()
+    given = make(visible_length="reference", resample_known="False", temperature_warmup="1")
+    assert given.rare() == {"temperature_warmup": 1, "resample_known": False, "visible_length": "reference"}
+    assert given.arguments() == {**make().arguments(), **given.rare()}
+    assert "visible length reference" in given.summary() and "visible" not in make().summary()

@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 from PIL import Image
-from test_page_browser import browser, generate, pixels, pytestmark, visit  # noqa: F401  shared fixtures
+from visitor import generate, pixels, unfold
 
 from pgm_image.metadata import png_info, read_settings
 from tokenizer.image_files import open_picture
@@ -45,7 +45,7 @@ def saved(page, button):
     return download.value.suggested_filename, download.value.path().read_bytes()
 
 
-def test_three_orders_appear_in_step_and_a_sweep_fills_its_sheet(visit):  # noqa: F811
+def test_three_orders_appear_in_step_and_a_sweep_fills_its_sheet(visit):
     page = visit()
     opened(page, "Compare")
     page.wait_for_function("() => document.querySelector('#compare-mode input[value=twin]')?.disabled")
@@ -66,7 +66,7 @@ def test_three_orders_appear_in_step_and_a_sweep_fills_its_sheet(visit):  # noqa
     assert all(int(a.replace(",", "")) < int(b.replace(",", "")) for a, b in zip(earlier, later, strict=True))
 
     page.locator("#compare-mode input[value=sweep]").check()
-    unfold_visible(page, "How")
+    unfold(page, "How")
     page.locator("#compare-many-steps textarea, #compare-many-steps input").fill("1, 3")
     page.locator("#compare-many-guidance textarea, #compare-many-guidance input").fill("0, banana")
     page.locator("#compare-generate").click()
@@ -82,15 +82,11 @@ def test_three_orders_appear_in_step_and_a_sweep_fills_its_sheet(visit):  # noqa
     page.locator("[data-cell='1,1']").click()
     page.locator(".compare-use").click()
     page.wait_for_function("() => document.querySelector('#image-stage')?.offsetParent")
-    unfold_visible(page, "How")
+    unfold(page, "How")
     page.wait_for_function("() => document.querySelector('#image-steps input')?.value === '3'")
 
 
-def unfold_visible(page, name):
-    page.locator("button.label-wrap", has_text=name).locator("visible=true").click()
-
-
-def test_a_model_and_its_twin_run_side_by_side(browser, with_twin):  # noqa: F811
+def test_a_model_and_its_twin_run_side_by_side(browser, with_twin):
     context = browser.new_context()
     page = context.new_page()
     page.goto(with_twin.url)
@@ -102,7 +98,7 @@ def test_a_model_and_its_twin_run_side_by_side(browser, with_twin):  # noqa: F81
     context.close()
 
 
-def test_codes_of_a_dropped_picture_can_be_looked_at_and_swapped(visit, served):  # noqa: F811
+def test_codes_of_a_dropped_picture_can_be_looked_at_and_swapped(visit, served):
     page = visit()
     opened(page, "Tokens")
     page.locator("#tokens-current").click()
@@ -132,7 +128,7 @@ def test_codes_of_a_dropped_picture_can_be_looked_at_and_swapped(visit, served):
     )
 
 
-def test_past_pictures_links_and_dropped_files_bring_settings_back(visit, served):  # noqa: F811
+def test_past_pictures_links_and_dropped_files_bring_settings_back(visit, served):
     page = visit()
     settings = {"model": "fake", "class_id": "whale", "style": "Ink", "seed": 41, "steps": 5, "sampler": "random"}
     drop(page, png_of(Image.new("RGB", (8, 8)), **settings))
@@ -172,7 +168,7 @@ def test_past_pictures_links_and_dropped_files_bring_settings_back(visit, served
     assert json.loads(page.evaluate("() => localStorage.getItem('pgm-image-history')")) == []
 
 
-def test_all_past_pictures_are_downloaded_together(visit):  # noqa: F811
+def test_all_past_pictures_are_downloaded_together(visit):
     page = visit()
     page.get_by_role("radio", name="2", exact=True).check()
     generate(page)
@@ -180,7 +176,7 @@ def test_all_past_pictures_are_downloaded_together(visit):  # noqa: F811
     assert name == "pictures.zip" and len(zipfile.ZipFile(io.BytesIO(content)).namelist()) == 2
 
 
-def test_nothing_is_kept_of_a_visitor_who_has_left(browser, served):  # noqa: F811
+def test_nothing_is_kept_of_a_visitor_who_has_left(browser, served):
     context = browser.new_context()
     page = context.new_page()
     page.goto(served.url)

@@ -12,6 +12,7 @@ import torch
 from pgm.training import Trainer, TrainingConfig
 from pgm.weights import read_weights
 
+pytestmark = pytest.mark.timeout(900)  # seconds, but for a busy machine
 ROOT = Path(__file__).resolve().parents[2]
 SHARD = {"shard": True}
 

@@ -1,0 +1,374 @@
+/* Shows texts coming in: every step the server has sent is kept here, so scrubbing and playing ask the server nothing.
+
+   value = { run, kind: "one" | "compare", title, summary, left_out: sentence, verdict, done,
+             sides: [{ label, model, ends, latent, settings, count, seeds, labels, cells, given: [[cell, piece]], total,
+                       steps: [{ filled: [[cell]], pieces: [[[cell, piece]]], texts, known, computed, masked, seconds }],
+                       done }] }
+         | { run, error }
+   A side is one model. `filled`, `pieces`, `texts` and `known` have one entry per text; a cell is a token, and the
+   piece null is an end of text. Steps only ever grow. */
+function mountText(element, trigger, props, watch) {
+  const root = element.querySelector(".viewer"), page = document.documentElement;
+  const find = (selector) => root.querySelector(selector);
+  const CHANNEL = "text", UNKNOWN = -1, GIVEN = -2;
+  let run = null;       // the value shown, null before the first run
+  let sides = [];       // per side: { which, texts, places of its numbers, taken: steps read so far }
+  let shown = -1, view = "text", follow = true, refused = false, told = "", width = 0;
+
+  const number = (value) => value.toLocaleString("en");
+  const seconds = (value) => value.toFixed(value < 10 ? 2 : 1);
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
+  const total = () => (run ? Math.max(...run.sides.map((side) => side.total)) : 0);
+  const made = () => (run ? Math.max(...run.sides.map((side) => side.steps.length)) : 0);
+  const last = () => made() - 1;
+  const finished = () => ["done", "stopped"].includes(root.dataset.state);
+  const make = (tag, className, text) => Object.assign(document.createElement(tag), { className: className || "", textContent: text ?? "" });
+  const record = (side) => side.steps[Math.min(shown, side.steps.length - 1)];
+  const rate = (side, step) => (step.seconds > 0 ? (sum(step.known) - side.count * side.given.length) / step.seconds : 0);
+
+  /* ---------- cells ---------- */
+  /* A width in letters for a token nobody knows yet: about a word piece, and the same every time. */
+  const girth = (cell) => 2 + ((cell * 7) % 5) * 0.6;
+
+  function paper(cells) {
+    const words = make("p", "text-words");
+    words.dir = "auto";
+    const spans = Array.from({ length: cells }, (_, cell) => {
+      const span = make("span", "text-cell");
+      span.style.setProperty("--girth", `${girth(cell)}ch`);
+      return span;
+    });
+    spans.forEach((span) => paint(span, "unknown", ""));
+    words.append(...spans);
+    return { words, spans, born: new Array(cells).fill(UNKNOWN), held: Array.from({ length: cells }, () => []) };
+  }
+
+  /* What stands in a cell: blank space stays outside of the part that is marked, so that marks follow words; between
+     words of the visitor (not `first` of them) it is theirs too. */
+  function paint(span, state, piece, first) {
+    const key = `${state}|${view}|${piece}|${first}`;
+    if (span.dataset.key === key) return;
+    span.dataset.key = key;
+    span.dataset.state = state;
+    span.removeAttribute("aria-hidden");
+    span.removeAttribute("title");
+    const ink = make("b");
+    if (["unknown", "ahead", "behind"].includes(state)) {
+      span.setAttribute("aria-hidden", "true");
+      span.replaceChildren(ink, "\u200b");
+    } else if (state === "end") {
+      ink.textContent = view === "tokens" ? "end" : "■";
+      ink.setAttribute("aria-label", "end of text");
+      ink.setAttribute("role", "img");
+      span.replaceChildren(ink, "\u200b");
+    } else if (view === "tokens") {
+      ink.textContent = (piece || "·").replaceAll(" ", "␣").replaceAll("\n", "⏎");
+      span.replaceChildren(ink, "\u200b");
+    } else {
+      const space = state === "given" && !first ? "" : piece.match(/^\s*/)[0];
+      ink.textContent = piece.slice(space.length);
+      span.replaceChildren(space, ink);
+    }
+  }
+
+  function drawText(side, text) {
+    const at = Math.min(shown, side.steps.length - 1), clean = finished() && shown === last();
+    const piece = text.held.map((entries) => entries.findLast(([step]) => step <= at)?.[1]);
+    const known = text.born.map((step) => step !== UNKNOWN && step <= at);
+    const end = side.ends ? known.findIndex((is, cell) => is && piece[cell] === null) : -1;
+    text.spans.forEach((span, cell) => {
+      const born = text.born[cell], behind = end >= 0 && cell > end, fresh = known[cell] && born === at && !clean;
+      const state = behind && view !== "tokens" ? (known[cell] ? "behind" : "ahead")
+        : !known[cell] ? "unknown" : piece[cell] === null ? "end" : born === GIVEN ? "given" : "known";
+      paint(span, state, piece[cell] ?? "", text.born[cell - 1] !== GIVEN);
+      span.toggleAttribute("data-new", fresh);
+      span.toggleAttribute("data-behind", behind);
+      const ink = span.querySelector("b");
+      if (view === "order" && known[cell] && born >= 0 && !behind) {
+        const tone = toneOf(side.total > 1 ? born / (side.total - 1) : 0);
+        Object.assign(ink.style, { backgroundColor: tone.paper, color: tone.ink });
+      } else ink.removeAttribute("style");
+      if (known[cell]) span.title = born === GIVEN ? "Yours" : `Step ${born + 1} of ${side.total}`;
+    });
+  }
+
+  const draw = () => sides.forEach(({ which, texts }) => run && texts.forEach((text) => drawText(run.sides[which], text)));
+
+  /* Colours of the order map: the ramp of the legend, with black or white ink, whichever reads better. */
+  let stops = [];
+  function readRamp() {
+    const style = getComputedStyle(element);
+    stops = ["first", "early", "late", "last"].map((name) =>
+      style.getPropertyValue(`--order-${name}`).trim().match(/[0-9a-f]{2}/gi).map((pair) => parseInt(pair, 16)));
+  }
+  function toneOf(part) {
+    const place = Math.min(Math.max(part, 0), 1) * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
+    const rgb = stops[low].map((value, k) => Math.round(value + (stops[low + 1][k] - value) * (place - low)));
+    const [r, g, b] = rgb.map((value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4));
+    return { paper: `rgb(${rgb})`, ink: 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff" };
+  }
+
+  /* ---------- stage ---------- */
+  function build() {
+    const shape = run ? run.sides : (props.kinds[mode()] || [""]).map((label) => ({ label, count: 1, labels: [""], cells: props.cells, given: [] }));
+    const compared = run ? run.kind === "compare" : mode() === "compare";
+    root.dataset.kind = compared ? "compare" : "one";
+    sides = shape.map((side, which) => {
+      const column = make("section", "text-side"), places = {};
+      if (compared) {
+        const head = make("h3", "", side.label);
+        if (side.model) head.append(" ", make("small", "", side.model));
+        column.append(head);
+      }
+      const texts = Array.from({ length: side.count }, (_, k) => {
+        const text = paper(side.cells), frame = make("article", "text-one");
+        frame.append(text.words);
+        if (run && (side.count > 1 || side.latent)) frame.append(tools(side, which, k));
+        column.append(frame);
+        side.given.forEach(([cell, piece]) => { text.born[cell] = GIVEN; text.held[cell].push([GIVEN, piece]); });
+        return text;
+      });
+      if (compared) column.append(numbers(places));
+      return { which, column, texts, places, taken: 0 };
+    });
+    find(".text-sides").replaceChildren(...sides.map((side) => side.column));
+    timeline.build(run ? total() : props.total);
+    reserve();
+  }
+
+  function tools(side, which, k) {
+    const line = make("div", "text-tools");
+    const button = (words, title, act) => {
+      const one = Object.assign(make("button", "", words), { type: "button", title });
+      one.addEventListener("click", act);
+      line.append(one);
+      return one;
+    };
+    line.append(make("span", "", side.labels[k]));
+    if (side.count > 1) {
+      const copier = button("Copy", "Copy this text", () => copy(textsAt(side)[k], copier));
+      if (side.settings.walk_to === null) button("Keep seed", "Put this seed into the form and keep it", () => trigger("reuse", { what: "seed", side: which, text: k }));
+    }
+    if (side.latent && run.kind === "one" && side.count > 1) button("Keep z", "Generate more texts from the z of this one", () => trigger("keep", { text: k }));
+    line.hidden = side.count < 2;
+    return line;
+  }
+
+  function numbers(places) {
+    const list = make("dl", "compare-numbers");
+    for (const [name, words] of [["computed", "Tokens computed"], ["seconds", "Time"], ["rate", "Tokens/s"]]) {
+      const cell = make("div");
+      places[name] = make("dd", "", "–");
+      cell.append(make("dt", "", words), places[name]);
+      if (name === "computed") {
+        const meter = make("div", "viewer-meter");
+        meter.setAttribute("aria-hidden", "true");
+        meter.append(places.meter = document.createElement("i"));
+        cell.append(meter);
+      }
+      list.append(cell);
+    }
+    return list;
+  }
+
+  /* Unknown cells take about the room of words, so the stage keeps what it had at first and nothing below it jumps. */
+  function reserve() {
+    const stage = find(".text-sides"), before = width, height = parseFloat(stage.style.minHeight) || 0;
+    width = element.clientWidth;
+    if (!width) return;
+    if (made() && before) stage.style.minHeight = `${(height * before) / width}px`;  // too late to measure
+    else {
+      stage.style.minHeight = "";
+      stage.style.minHeight = `${stage.offsetHeight}px`;
+    }
+  }
+
+  const mode = () => page.dataset.text || "one";
+  const textsAt = (side) => record(side)?.texts ?? [];
+  const everything = () => run.sides.flatMap((side) => textsAt(side).map((text, k) =>
+    (run.sides.length > 1 ? `${side.label}${side.count > 1 ? `, ${side.labels[k]}` : ""}\n` : "") + text)).join("\n\n");
+
+  async function copy(text, button) {
+    const words = button.dataset.words ||= button.textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Copy blocked";
+    }
+    setTimeout(() => { button.textContent = words; delete button.dataset.words; describe(); }, 1200);
+  }
+
+  /* ---------- words and numbers ---------- */
+  const NOTES = {
+    text: "This step's words are marked, yours are underlined, blocks are not known yet. A square ends the text; dots are tokens behind it.",
+    tokens: "Each box is one token: a word or a piece of one, as the model reads it. ␣ is a space.",
+    order: "Dark came first, pale last. What you wrote is underlined.",
+  };
+
+  function describe() {
+    const note = find(".viewer-note p"), state = root.dataset.state;
+    note.textContent = NOTES[view];
+    find(".viewer-ramp").hidden = view !== "order";
+    const title = find(".viewer-title");
+    title.textContent = { idle: "No text yet", waiting: line.words() }[state] ?? run?.title ?? "";
+    if (state === "stopped") title.append(" ", make("small", "", `stopped at step ${made()} of ${total()}`));
+    find(".viewer-empty").textContent = run || state === "waiting" ? "" : props.empty[mode()];
+    const one = run?.sides[0], step = one && shown >= 0 ? record(one) : null, many = one?.count > 1;
+    const put = (name, value, rest) => {
+      const place = find(`[data-number="${name}"]`);
+      place.textContent = value;
+      if (rest) place.append(" ", make("span", "", rest));
+    };
+    put("step", step ? number(shown + 1) : "–", step && `of ${number(total())}`);
+    put("known", step ? number(sum(step.known)) : "–", `of ${number(one ? one.cells * one.count : props.cells)}`);
+    put("computed", step ? number(step.computed) : "–", step ? `vs ${number(step.masked)} masked${many ? ", each" : ""}` : "vs a masked model");
+    put("seconds", step ? seconds(step.seconds) : "–", step && "s");
+    put("rate", step && step.seconds > 0 ? number(Math.round(rate(one, step))) : "–");
+    find(".viewer-numbers .viewer-meter i").style.width = step ? `${Math.min(100, (100 * step.computed) / Math.max(step.masked, 1))}%` : "0";
+    const most = Math.max(1, ...(run?.sides ?? []).map((side) => side.steps.at(-1)?.computed ?? 0));
+    sides.forEach(({ which, places }) => {
+      const side = run?.sides[which], now = side && shown >= 0 ? record(side) : null;
+      if (!places.computed) return;
+      places.computed.textContent = now ? number(now.computed) : "–";
+      places.meter.style.width = now ? `${(100 * now.computed) / most}%` : "0";
+      places.seconds.textContent = now ? `${seconds(now.seconds)} s` : "–";
+      places.rate.textContent = now && now.seconds > 0 ? number(Math.round(rate(side, now))) : "–";
+    });
+    const verdict = find(".compare-verdict");
+    verdict.textContent = run?.verdict || "";
+    if (run?.kind === "compare") verdict.append(make("small", "", `${run.left_out} Steps alternate, and each clock runs only during its own steps.`.trim()));
+    else if (!run && mode() === "compare") verdict.textContent = props.left_out;
+    find(".viewer-settings").textContent = run?.summary || "Settings, seed and downloads of your text will be here.";
+    find(".viewer-after").inert = !(finished() && made());
+    const copier = find(".text-copy");
+    if (!copier.dataset.words) copier.textContent = run && (many || run.sides.length > 1) ? "Copy all" : "Copy text";
+    find(".text-keep").hidden = !(run?.kind === "one" && one.latent && one.count === 1);
+    find('[data-save="txt"]').textContent = !run || shown === last() ? "Save .txt" : `Save step ${shown + 1}`;
+    root.querySelectorAll(".text-tools").forEach((tools) => { tools.inert = !(finished() && made()); });
+    timeline.paint(
+      Array.from({ length: made() }, (_, k) => Math.max(...run.sides.map((side) => sum((side.steps[k]?.filled ?? []).map((cells) => cells.length))))),
+      step ? `Step ${shown + 1} of ${total()}, ${sum(step.known)} of ${one.cells * one.count} tokens known` : "Nothing to show yet",
+    );
+  }
+
+  /* For those who do not see it: at every quarter, and what came out. */
+  function announce() {
+    const quarter = Math.floor((4 * made()) / Math.max(total(), 1));
+    const key = `${run.run}|${root.dataset.state === "running" ? quarter : root.dataset.state}`;
+    if (key === told || (root.dataset.state === "running" && quarter === 0)) return;
+    told = key;
+    const texts = run.sides.flatMap(textsAt), whole = texts.length === 1 ? `: ${texts[0].slice(0, 300)}` : `, ${texts.length} texts`;
+    find(".text-live").textContent = root.dataset.state === "running" ? `Step ${made()} of ${total()}` : `${root.dataset.state === "done" ? "Finished" : "Stopped"}${whole}`;
+  }
+
+  const line = window.pgm.line(CHANNEL, () => root.dataset.state === "waiting" && describe());
+
+  /* ---------- moving through the steps ---------- */
+  function show(step) {
+    if (last() < 0) return;
+    shown = Math.min(Math.max(step, 0), last());
+    refresh();
+  }
+
+  function refresh() { draw(); describe(); }
+
+  const timeline = mountTimeline(find(".viewer-timeline"), {
+    last, shown: () => shown, show,
+    steer(step) {
+      show(step);
+      follow = shown === last();
+    },
+  });
+
+  root.querySelectorAll("[data-view]").forEach((button) => button.addEventListener("click", () => {
+    view = root.dataset.view = button.dataset.view;
+    root.querySelectorAll("[data-view]").forEach((other) => other.setAttribute("aria-pressed", other === button));
+    refresh();
+  }));
+  find(".text-copy").addEventListener("click", (event) => copy(everything(), event.currentTarget));
+  find(".text-keep").addEventListener("click", () => trigger("keep", { text: 0 }));
+  root.querySelectorAll("[data-reuse]").forEach((button) => button.addEventListener("click", () =>
+    trigger("reuse", { what: button.dataset.reuse, side: 0, text: 0 })));
+  root.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () =>
+    trigger("save", { kind: button.dataset.save, step: Math.max(shown, 0) })));
+
+  /* ---------- what arrives ---------- */
+  function receive() {
+    const value = props.value;
+    if (!value || !value.run) return;
+    if (value.error) {
+      settle();
+      window.pgm?.notice(CHANNEL, value.error);
+      return;
+    }
+    if (value.run !== run?.run) {
+      if (refused) return;  // stopped before its first word arrived
+      timeline.pause();
+      run = value;
+      [shown, follow] = [-1, true];
+      root.dataset.state = "running";
+      build();
+    }
+    run = value;
+    for (const side of sides) {
+      const { steps } = run.sides[side.which];
+      for (; side.taken < steps.length; side.taken++) {
+        const step = steps[side.taken];
+        side.texts.forEach((text, k) => {
+          step.filled[k].forEach((cell) => { text.born[cell] = side.taken; });
+          step.pieces[k].forEach(([cell, piece]) => text.held[cell].push([side.taken, piece]));
+        });
+      }
+    }
+    if (run.done) {
+      root.dataset.state = "done";
+      window.pgm?.running(CHANNEL, false);
+    }
+    if (follow) shown = last();
+    refresh();
+    announce();
+  }
+
+  function wait() {
+    timeline.pause();
+    refused = false;
+    line.watch();
+    root.dataset.state = "waiting";
+    describe();
+  }
+
+  function stop() {
+    refused = true;
+    settle();
+  }
+
+  function settle() {
+    if (root.dataset.state === "running") root.dataset.state = made() ? "stopped" : "idle";
+    else if (root.dataset.state === "waiting") root.dataset.state = run && made() ? (run.done ? "done" : "stopped") : "idle";
+    if (root.dataset.state === "idle") {
+      run = null;
+      build();
+    } else announce();
+    refresh();
+  }
+
+  /* The empty stage has as many columns as there will be. */
+  function switchMode() {
+    if (run) return;
+    build();
+    refresh();
+  }
+
+  window.pgm?.register(CHANNEL, { wait, stop, settle });
+  readRamp();
+  new ResizeObserver(() => { if (element.clientWidth !== width) reserve(); }).observe(element);
+  new MutationObserver(() => { readRamp(); draw(); }).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  new MutationObserver(switchMode).observe(page, { attributes: true, attributeFilter: ["data-text"] });
+  watch("value", receive);
+  watch(["cells", "total", "kinds", "left_out"], switchMode);
+  root.dataset.view = view;
+  build();
+  refresh();
+  receive();
+}
