@@ -1,7 +1,6 @@
 """Access to text pipelines by name. Text is optional: without a model, or with a broken one, the page says why."""
 
 import logging
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -9,6 +8,7 @@ from torch import Tensor
 
 import pgm_text
 from app.faults import sentence
+from app.model_cache import ModelCache
 from pgm.sampling import Step
 from pgm_text.model_info import TextModelInfo
 from pgm_text.request import TextRequest
@@ -46,7 +46,7 @@ class TextModels:
 
     def __init__(self, pipelines: Mapping[str, TextPipeline] | None = None) -> None:
         self._given = pipelines
-        self._lock = threading.Lock()
+        self._loaded: ModelCache[TextPipeline] = ModelCache(len(KINDS))  # as many as stand side by side
         self.missing = ""
         try:
             infos = pgm_text.models() if pipelines is None else [pipeline.info for pipeline in pipelines.values()]
@@ -107,5 +107,4 @@ class TextModels:
         self.info(name)
         if self._given is not None:
             return self._given[name]
-        with self._lock:
-            return pgm_text.load(name)
+        return self._loaded.get(name, lambda: pgm_text.TextPipeline.from_pretrained(name))
