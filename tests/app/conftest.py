@@ -52,6 +52,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
+def slow(served: Served, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Steps take their time, so that a busy machine can look, or stop, between two of them. Calling it ends that."""
+    usual = served.pipeline.step_seconds
+    monkeypatch.setattr(served.pipeline, "step_seconds", 0.8)
+    return lambda: monkeypatch.setattr(served.pipeline, "step_seconds", usual)
+
+
+@pytest.fixture
 def crowded() -> Iterator[Served]:
     """A page whose line holds one visitor, over a slow model."""
     yield from _serve(FakePipeline(step_seconds=0.3), Limits(queue_size=1))
@@ -105,7 +113,7 @@ def visit(browser: Any, served: Served) -> Iterator[Callable[..., Any]]:
 
     def open_page(width: int = 1440, height: int = 900, **options: Any) -> Any:
         context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True, **options)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(45_000)
         contexts.append(context)
         page = context.new_page()
         page.on("console", note)

@@ -53,7 +53,7 @@ def test_three_orders_appear_in_step_and_a_sweep_fills_its_sheet(visit):
     page.locator("#compare-generate").click()
     page.wait_for_function("() => document.querySelectorAll('.compare .viewer-ticks i[data-made]').length >= 3")
     assert page.locator(".compare-side").count() == 3
-    page.wait_for_selector(".compare[data-state=done]", timeout=30_000)
+    page.wait_for_selector(".compare[data-state=done]", timeout=60_000)
     page.wait_for_timeout(300)
     labels = page.locator(".compare-side figcaption").all_inner_texts()
     assert labels == ["Halton", "Confidence", "Random"]
@@ -74,7 +74,7 @@ def test_three_orders_appear_in_step_and_a_sweep_fills_its_sheet(visit):
     assert page.locator("#compare-notice").inner_text() == "Guidance must be a number from 0 to 10, not banana."
     page.locator("#compare-many-guidance textarea, #compare-many-guidance input").fill("0, 2")
     page.locator("#compare-generate").click()
-    page.wait_for_selector(".compare[data-state=done] .compare-sheet img >> nth=3", timeout=30_000)
+    page.wait_for_selector(".compare[data-state=done] .compare-sheet img >> nth=3", timeout=60_000)
     name, content = saved(page, page.locator(".compare [data-save=csv]"))
     assert name.endswith("-sweep.csv") and len(content.decode().splitlines()) == 5
     name, content = saved(page, page.locator(".compare [data-save=png]"))
@@ -92,7 +92,7 @@ def test_a_model_and_its_twin_run_side_by_side(browser, with_twin):
     page.goto(with_twin.url)
     opened(page, "Compare")
     page.locator("#compare-generate").click()
-    page.wait_for_selector(".compare[data-state=done]", timeout=30_000)
+    page.wait_for_selector(".compare[data-state=done]", timeout=60_000)
     assert page.locator(".compare-side figcaption").all_inner_texts() == ["PGM", "MaskGIT"]
     assert "times as many codes as PGM" in page.locator(".compare-verdict").inner_text()
     context.close()
@@ -104,7 +104,7 @@ def test_codes_of_a_dropped_picture_can_be_looked_at_and_swapped(visit, served):
     page.locator("#tokens-current").click()
     page.wait_for_function("() => document.getElementById('tokens-notice')?.textContent.includes('generate one there')")
     drop(page, png_of(served.pipeline.pictures("owl", seed=3)[0].resize((200, 128))), ".tokens")
-    page.wait_for_selector(".tokens[data-state=done]", timeout=15_000)
+    page.wait_for_selector(".tokens[data-state=done]", timeout=45_000)
     assert page.locator(".tokens .viewer-title").inner_text() == "dropped.png"
     assert "dB" in page.locator(".tokens [data-number=psnr]").inner_text()
     canvas = page.locator(".tokens .viewer-canvas")

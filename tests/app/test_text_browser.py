@@ -234,7 +234,7 @@ def test_models_write_side_by_side(visit):
     fixed_seed(page, 3)
     generate(page, wait_for_the_end=False)
     page.wait_for_function(f"() => ({MADE})() >= 3")
-    page.wait_for_selector(".text[data-state=done]", timeout=30_000)
+    page.wait_for_selector(".text[data-state=done]", timeout=60_000)
     shown = page.locator(".text-side .compare-numbers div:first-child dd").all_inner_texts()
     work = [int(words.replace(",", "")) for words in shown]
     assert work[0] < work[1] == work[2]
@@ -300,7 +300,7 @@ def test_everything_is_labelled_and_reached_by_keyboard(visit):
             break
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.activeElement.id === 'text-stop'")
-    page.wait_for_selector(".text[data-state=done]", timeout=30_000)
+    page.wait_for_selector(".text[data-state=done]", timeout=60_000)
     page.wait_for_function("() => document.activeElement.id === 'text-generate'")
     seen = set()
     for _ in range(30):
@@ -355,7 +355,7 @@ def test_nothing_scrolls_sideways_and_the_timeline_does_not_jump(visit, width):
     generate(page, wait_for_the_end=False)
     page.wait_for_function(f"() => ({MADE})() >= 1")
     before = page.evaluate(place)
-    page.wait_for_selector(".text[data-state=done]", timeout=30_000)
+    page.wait_for_selector(".text[data-state=done]", timeout=60_000)
     assert page.evaluate(place) == before
     page.locator("#text-mode input[value=compare]").check()
     generate(page)

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import time
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,17 @@ def generate(page: Any, wait_for: str = "done") -> None:
     """Press Generate and wait for the end, unless told not to."""
     page.get_by_role("button", name="Generate", exact=True).click()
     if wait_for == "done":
-        page.wait_for_selector(".viewer[data-state=done]", timeout=30_000)
+        page.wait_for_selector(".viewer[data-state=done]", timeout=60_000)
         page.wait_for_timeout(900)  # the last glow fades
+
+
+def freed(served: Any, closed: int, seconds: float = 15) -> None:
+    """Demand that the pipeline's run is ended, `closed` in all, within so many seconds."""
+    for _ in range(round(seconds / 0.1)):
+        if served.pipeline.closed >= closed and not served.pipeline.running:
+            break
+        time.sleep(0.1)
+    assert served.pipeline.closed == closed and served.pipeline.running == 0
 
 
 def unfold(page: Any, name: str) -> None:
