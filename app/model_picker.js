@@ -28,7 +28,11 @@ function mountModelPicker(props) {
     if (event.key === "Enter" && event.target.closest?.("#image-model") && document.querySelector(`${MENU}.active[data-absent]`)) refuse(event);
   }, true);
 
-  const picker = document.getElementById("image-model");
-  new MutationObserver(mark).observe(picker, { childList: true, subtree: true, characterData: true });
-  mark();
+  function watch() {
+    const picker = document.getElementById("image-model");
+    if (!picker) return requestAnimationFrame(watch); // Gradio may make it after this one
+    new MutationObserver(mark).observe(picker, { childList: true, subtree: true, characterData: true });
+    mark();
+  }
+  watch();
 }
