@@ -223,7 +223,7 @@ def test_a_broken_or_missing_model_is_named(bundled, tmp_path):
     shutil.copytree(bundled / "dictionary-pgm", tmp_path / "image")
     index = tmp_path / "image" / "model_index.json"
     index.write_text(json.dumps({**json.loads(index.read_text()), "_class_name": "PGMPipeline"}))
-    with pytest.raises(ValueError, match="describes a PGMPipeline, not a text model"):
+    with pytest.raises(ValueError, match="describes a PGMPipeline, which TextPipeline cannot run"):
         pgm_text.load(tmp_path / "image")
     index.write_text("[]")
     with pytest.raises(ValueError, match="not a usable model index"):
