@@ -1,5 +1,6 @@
 """What image and text pipelines share: a transformer with its settings, run part by part, that can be interrupted."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from pgm.sampling import Step
 Callback = Callable[[Any, int, int, dict[str, Any]], Any]  # pipeline, step, total steps, {"step": Step}
 
 
-class Pipeline:
+class Pipeline(ABC):
     """A transformer and what is known of it (`info`, with `recommended` settings and `presets`)."""
 
     def __init__(self, transformer: nn.Module, info: Any):
@@ -41,9 +42,9 @@ class Pipeline:
         """End a running `generate` after the current step (from a callback or another thread)."""
         self._interrupt = True
 
+    @abstractmethod
     def steps(self, *part: Any) -> Iterator[Step]:
         """Run one checked request; each kind of pipeline has its own."""
-        raise NotImplementedError
 
     def _codes(
         self, parts: Sequence[tuple[Any, ...]], steps_each: int, progress: bool, callback: Callback | None
