@@ -2,9 +2,10 @@
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,11 +20,11 @@ from pgm.sampling import SamplingConfig, planned_steps, sample
 class Parts:
     """Seconds of one batch, by part; encoder and decoder are all their layers together."""
 
-    encoder: float  # of a masked transformer: all layers
+    encoder: float  # with the embedding; of a masked transformer: all layers
     swap: float
     decoder: float
     head: float
-    rest: float  # choosing codes, embedding, modulations
+    rest: float  # choosing codes, modulations
 
     @property
     def whole(self) -> float:
@@ -34,16 +35,13 @@ class Parts:
         return Parts(self.encoder * encoder, self.swap, self.decoder * decoder, self.head, self.rest)
 
 
-def layers_of(model: nn.Module) -> dict[str, list[nn.Module]]:
-    """Modules of a model by the part they are timed as."""
-    if isinstance(model, MaskedTransformer):
-        return {"encoder": list(model.transformer.layers), "head": [model.head]}
-    return {
-        "encoder": list(model.encoder.blocks),
-        "swap": [model.decoder.group_swap],
-        "decoder": list(model.decoder.layers),
-        "head": [model.output_layer],
-    }
+PARTS = {  # methods of a Partition Transformer by the part they are timed as
+    "embed": "encoder",
+    "encode_embedded": "encoder",
+    "_swap": "swap",
+    "_decode_layers": "decoder",
+    "_head": "head",
+}
 
 
 def now(device: torch.device) -> float:
@@ -57,24 +55,28 @@ def now(device: torch.device) -> float:
 def timed(model: nn.Module, device: torch.device) -> Iterator[dict[str, float]]:
     """Seconds spent in each part of the model meanwhile; on a GPU waiting for each part costs some itself."""
     spent = {"encoder": 0.0, "swap": 0.0, "decoder": 0.0, "head": 0.0}
-    began: dict[int, float] = {}
-    handles = []
 
-    def before(module: nn.Module, *_: object) -> None:
-        began[id(module)] = now(device)
+    def counted(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **settings: Any) -> Any:
+            began = now(device)
+            result = function(*arguments, **settings)
+            spent[part] += now(device) - began
+            return result
 
-    for part, modules in layers_of(model).items():
+        return run
 
-        def after(module: nn.Module, *_: object, part: str = part) -> None:
-            spent[part] += now(device) - began[id(module)]
-
-        for module in modules:
-            handles += [module.register_forward_pre_hook(before), module.register_forward_hook(after)]
+    if isinstance(model, MaskedTransformer):
+        timed_calls = [(layer, "forward", "encoder") for layer in model.transformer.layers]
+        timed_calls.append((model.head, "forward", "head"))
+    else:
+        timed_calls = [(model, name, part) for name, part in PARTS.items()]
+    for owner, name, part in timed_calls:
+        setattr(owner, name, counted(part, getattr(owner, name)))
     try:
         yield spent
     finally:
-        for handle in handles:
-            handle.remove()
+        for owner, name, _ in timed_calls:
+            delattr(owner, name)  # uncovers the method of the class
 
 
 def generate(model: nn.Module, batch: int, config: SamplingConfig, side: int, device: torch.device) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from pgm.attention import attention, merge_heads, split_heads
 from pgm.positions import rotate, sinusoid
+from pgm.prepared_layers import Angles, turn
 
 QueryMode = Literal["learn", "learn+freqs", "learn+freqs+mean", "learn+freqs+logsumexp"]
 QueryProcessor = Literal["linear", "mlp4"]
@@ -65,3 +66,9 @@ class GroupSwap(nn.Module):
         k, v = (split_heads(t, self.heads) for t in self.hidden_to_key_value(memory).chunk(2, dim=-1))
         q = rotate(split_heads(queries, self.heads), query_angles).to(k.dtype).expand(len(memory), -1, -1, -1)
         return self.output_linear(merge_heads(attention(q, rotate(k, key_angles), v, mask, backend)))
+
+    def fetch(self, queries: Tensor, memory: Tensor, key_angles: Angles, mask: Tensor | None, backend: str) -> Tensor:
+        """As `forward` while generating: queries (B, Q, H, E) already turned, angles as `turn` takes them."""
+        k, v = self.hidden_to_key_value(memory).unflatten(-1, (2 * self.heads, -1)).chunk(2, dim=2)  # (B, K, H, E)
+        q, k, v = (t.transpose(1, 2) for t in (queries, turn(k, key_angles), v))
+        return self.output_linear(merge_heads(attention(q, k, v, mask, backend)))

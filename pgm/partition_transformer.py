@@ -9,16 +9,30 @@ Internally registers come first, so position p lives at p + registers. Module na
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pgm.attention import resolve_backend
+from pgm.compiled_pass import CompiledPass, make_pass
 from pgm.conditioning import LabelEmbedding, LatentEmbedding, TimestepEmbedding, text_condition
 from pgm.group_swap import GroupSwap, QueryMode, QueryProcessor
 from pgm.layers import CrossAttentionBlock, OutputLayer, SelfAttentionBlock, TokenEmbedding
 from pgm.positions import RotaryEmbedding
+from pgm.prepared_layers import (
+    Angles,
+    Embedded,
+    cross_attention,
+    fold,
+    normalise,
+    plain_norm,
+    project,
+    rotary_table,
+    self_attention,
+    turn,
+)
 
 
 @dataclass(frozen=True)
@@ -59,20 +73,30 @@ class PartitionTransformerConfig:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What does not change during a generation: modulations of every block, GroupSwap queries of every position."""
+    """What does not change during a generation: modulations, angles and queries of all positions, folded weights."""
 
-    encoder: tuple[Tensor, ...]  # each (B, 6, D)
-    decoder: tuple[Tensor, ...]  # each (B, 6, D)
-    output: Tensor  # (B, 2, D)
-    queries: Tensor | None  # (registers + 1 + length, D), None where queries depend on encoder outputs
+    blocks: Tensor  # (N, 6, B, 1, D) folded modulations of the encoder's blocks, then of the decoder's layers
+    output: Tensor  # (2, B, 1, D)
+    cosines: Tensor  # (P, 1, E), with `sines` the angles of all P = registers + 1 + length internal positions
+    sines: Tensor
+    queries: Tensor | None  # (P, H, E) GroupSwap's queries, turned; None where they depend on encoder outputs
+    keys_values: Tensor | None  # (2 n D, D) of all n cross-attention layers, first their keys, then their values
+
+    def rows(self, rows: slice | Tensor) -> "Prepared":
+        """The same for some of the B conditions."""
+        return replace(self, blocks=self.blocks[:, :, rows], output=self.output[:, rows])
+
+    def angles(self, internal: Tensor) -> Angles:
+        """Angles of internal positions (B, L), each (B, L, 1, E)."""
+        return self.cosines[internal], self.sines[internal]
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Encoder output with the internal positions of its rows and, for ragged batches, which rows count."""
+    """Encoder output with the angles of its rows' positions and, for ragged batches, which rows count."""
 
     hidden: Tensor  # (B, K, D)
-    positions: Tensor  # (B, K) int64, internal
+    angles: Angles
     visible: Tensor | None  # (B, K) bool, None = all
 
 
@@ -118,6 +142,7 @@ class PartitionTransformer(nn.Module):
         super().__init__()
         self.config = config
         self.attention_backend = "sdpa"
+        self.compiled_pass: CompiledPass | None = None
         width, condition = config.width, config.condition_width or config.width
         block = (width, config.heads, condition, config.mlp_ratio, config.dropout)
         self.vocab_embed = TokenEmbedding(config.vocab_size, width)
@@ -153,6 +178,10 @@ class PartitionTransformer(nn.Module):
     def set_attention_backend(self, backend: str) -> None:
         """Choose the attention kernel: auto, sdpa, xformers or math. Raises ValueError where it cannot run."""
         self.attention_backend = resolve_backend(backend, self.vocab_embed.embedding.device)
+
+    def set_compilation(self, compilation: str) -> None:
+        """Whether generations run through `torch.compile`: "auto" where it works, or "off". Raises ValueError else."""
+        self.compiled_pass = make_pass(compilation, self.vocab_embed.embedding.device)
 
     def condition(self, classes: Tensor | None, styles: Tensor | None = None) -> Tensor:
         """Class labels (B,) int64 (-1 = null), style labels likewise -> condition (B, C).
@@ -210,16 +239,37 @@ class PartitionTransformer(nn.Module):
 
     def prepare(self, condition: Tensor) -> Prepared:
         """Compute once per generation what no step changes, for condition (B, C)."""
-        swap, queries = self.decoder.group_swap, None
+        swap, registers = self.decoder.group_swap, self.config.registers
+        positions = torch.arange(registers + 1 + self.config.length, device=condition.device)
+        cosines, sines = rotary_table(self.rotary_emb(positions, self.vocab_embed.embedding.dtype))
+        queries = None
         if not swap.depends_on_memory:
-            count = self.config.registers + 1 + self.config.length
-            queries = swap.queries(torch.arange(count, device=condition.device))[0]
-        return Prepared(
-            tuple(block.modulation(condition) for block in self.encoder.blocks),
-            tuple(layer.modulation(condition) for layer in self.decoder.layers),
-            self.output_layer.modulation(condition),
-            queries,
-        )
+            queries = turn(swap.queries(positions).unflatten(-1, (swap.heads, -1)), (cosines, sines))[0]
+        blocks = [fold(block.modulation(condition), block.norm1, block.norm2) for block in self.encoder.blocks]
+        weights = []
+        for layer in self.decoder.layers:
+            norm = layer.norm1 if isinstance(layer, SelfAttentionBlock) else layer.q_norm1
+            blocks.append(fold(layer.modulation(condition), norm, layer.norm2))
+            if isinstance(layer, CrossAttentionBlock):
+                weight = layer.attn_kv.weight.float() * layer.kv_norm1.weight.float()
+                weights.append(weight.to(layer.attn_kv.weight.dtype).chunk(2))
+        output = fold(self.output_layer.modulation(condition), self.output_layer.norm_final)
+        keys_values = torch.cat([part for kind in zip(*weights, strict=True) for part in kind]) if weights else None
+        return Prepared(torch.stack(blocks), output, cosines, sines, queries, keys_values)
+
+    def embed(self, tokens: Tensor, positions: Tensor, prepared: Prepared, registers: bool = True) -> Embedded:
+        """What each clean token's computation does not share with the others: a generation does it once per token.
+
+        tokens, positions: (B, K) int64 in any order, BOS at position 0; registers: whether to put the registers in
+        front, as the first call of a generation has to.
+        """
+        hidden, internal = self.vocab_embed(tokens), positions + self.config.registers
+        if registers and self.config.registers:
+            ids = torch.arange(self.config.registers // 2, self.config.registers, device=tokens.device)
+            hidden = torch.cat((self.reg_tokens(ids).to(hidden.dtype).expand(len(tokens), -1, -1), hidden), dim=1)
+            internal = torch.cat((ids.expand(len(tokens), -1), internal), dim=1)
+        angles = prepared.angles(internal)
+        return Embedded(hidden, project(self.encoder.blocks[0], prepared.blocks[0], hidden, angles), *angles)
 
     def encode(self, tokens: Tensor, positions: Tensor, prepared: Prepared, lengths: Tensor | None = None) -> Memory:
         """Encode the clean tokens of a generation.
@@ -227,55 +277,78 @@ class PartitionTransformer(nn.Module):
         tokens, positions: (B, K) int64 in any order, BOS included at position 0; lengths: (B,) how many of the K
         columns count in each row (the rest is padding), or None for all.
         """
-        registers = self.config.registers
-        hidden, internal = self.vocab_embed(tokens), positions + registers
-        visible = None
-        if registers:
-            ids = torch.arange(registers // 2, registers, device=tokens.device)
-            batch = len(tokens)
-            hidden = torch.cat((self.reg_tokens.weight[ids].to(hidden.dtype).expand(batch, -1, -1), hidden), dim=1)
-            internal = torch.cat((ids.expand(batch, -1), internal), dim=1)
+        return self.encode_embedded(self.embed(tokens, positions, prepared), prepared, lengths)
+
+    def encode_embedded(self, embedded: Embedded, prepared: Prepared, lengths: Tensor | None = None) -> Memory:
+        """Encode embedded tokens (B, K, D), registers in front; lengths as in `encode`, registers not counted."""
+        hidden, visible, mask = embedded.hidden, None, None
         if lengths is not None:
-            columns = torch.arange(hidden.shape[1], device=tokens.device)
-            visible = columns < (lengths + hidden.shape[1] - tokens.shape[1])[:, None]  # registers always count
-        angles = self.rotary_emb(internal, hidden.dtype)
-        mask = None if visible is None else visible[:, None, None]
-        for block, modulation in zip(self.encoder.blocks, prepared.encoder, strict=True):
-            hidden = block(hidden, modulation, angles, mask, self.attention_backend)
-        return Memory(hidden, internal, visible)
+            registers = self.config.registers - self.config.registers // 2
+            columns = torch.arange(hidden.shape[1], device=hidden.device)
+            visible = columns < (lengths + registers)[:, None]
+            mask = visible[:, None, None]
+        for index, block in enumerate(self.encoder.blocks):
+            folded = prepared.blocks[index]
+            projected = project(block, folded, hidden, embedded.angles) if index else embedded.projected
+            hidden = self_attention(block, folded, hidden, projected, mask, self.attention_backend)
+        return Memory(hidden, embedded.angles, visible)
 
     def decode(self, memory: Memory, positions: Tensor, prepared: Prepared, lengths: Tensor | None = None) -> Tensor:
         """Logits (B, Q, V) at positions (B, Q) int64 (0 = BOS, 1.. = content) given encoded clean tokens.
 
         lengths: (B,) how many queries of each row count; needed only where decoder layers mix queries.
         """
-        swap, backend = self.decoder.group_swap, self.attention_backend
-        dtype = memory.hidden.dtype
         internal = positions + self.config.registers
         extra = self.config.extra_queries
         if extra:
             registers = torch.arange(extra, device=positions.device).expand(len(positions), -1)
             internal = torch.cat((registers, internal), dim=1)
-        query_angles, key_angles = self.rotary_emb(internal, dtype), self.rotary_emb(memory.positions, dtype)
-        mask = None if memory.visible is None else memory.visible[:, None, None]
-        if prepared.queries is not None:
-            queries = prepared.queries[internal]  # (B, Q, D)
-        else:
-            shape = memory.hidden.shape[:2]
-            visible = (
-                memory.visible
-                if memory.visible is not None
-                else torch.ones(shape, dtype=torch.bool, device=positions.device)
-            )
-            queries = swap.queries(internal, swap.summary(memory.hidden, visible[:, None]))
-        x = swap(queries, memory.hidden, query_angles, key_angles, mask, backend)
+        x = self._swap(memory, internal, prepared)
         query_mask = None
         if lengths is not None:
             columns = torch.arange(internal.shape[1], device=positions.device)
             query_mask = (columns < extra + lengths[:, None])[:, None, None]
-        for layer, modulation in zip(self.decoder.layers, prepared.decoder, strict=True):
+        x = self._decode_layers(x, memory, prepared.angles(internal), prepared, query_mask)
+        return self._head(x[:, extra:], prepared)
+
+    def _swap(self, memory: Memory, internal: Tensor, prepared: Prepared) -> Tensor:
+        """Decoder input (B, Q, D) at internal positions (B, Q)."""
+        swap = self.decoder.group_swap
+        if prepared.queries is not None:
+            queries = prepared.queries[internal]  # (B, Q, H, E)
+        else:
+            visible = memory.visible
+            if visible is None:
+                visible = torch.ones(memory.hidden.shape[:2], dtype=torch.bool, device=internal.device)
+            queries = swap.queries(internal, swap.summary(memory.hidden, visible[:, None]))
+            queries = turn(queries.unflatten(-1, (swap.heads, -1)), prepared.angles(internal))
+        mask = None if memory.visible is None else memory.visible[:, None, None]
+        return swap.fetch(queries, memory.hidden, memory.angles, mask, self.attention_backend)
+
+    def _decode_layers(
+        self, x: Tensor, memory: Memory, angles: Angles, prepared: Prepared, query_mask: Tensor | None
+    ) -> Tensor:
+        """All decoder layers: x (B, Q, D) -> (B, Q, D)."""
+        heads, backend = self.config.heads, self.attention_backend
+        mask = None if memory.visible is None else memory.visible[:, None, None]
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
+        if prepared.keys_values is not None:
+            both = F.linear(plain_norm(memory.hidden), prepared.keys_values)  # (B, K, 2 n D)
+            key, value = both.unflatten(-1, (-1, self.config.width // heads)).chunk(2, dim=2)  # each (B, K, n H, E)
+            keys = list(turn(key, memory.angles).transpose(1, 2).split(heads, dim=1))  # n of (B, H, K, E)
+            values = list(value.transpose(1, 2).split(heads, dim=1))
+        first = self.config.encoder_layers
+        crossed = 0
+        for index, layer in enumerate(self.decoder.layers):
+            folded = prepared.blocks[first + index]
             if isinstance(layer, CrossAttentionBlock):
-                x = layer(x, memory.hidden, modulation, query_angles, key_angles, mask, backend)
+                x = cross_attention(layer, folded, x, keys[crossed], values[crossed], angles, mask, backend)
+                crossed += 1
             else:
-                x = layer(x, modulation, query_angles, query_mask, backend)
-        return self.output_layer(x[:, extra:], prepared.output)
+                x = self_attention(layer, folded, x, project(layer, folded, x, angles), query_mask, backend)
+        return x
+
+    def _head(self, x: Tensor, prepared: Prepared) -> Tensor:
+        """x (B, Q, D) -> logits (B, Q, V)."""
+        return self.output_layer.linear(normalise(x, *prepared.output))

@@ -5,17 +5,24 @@ One adapter per architecture, so that partition and masked transformers run thro
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from pgm.compiled_pass import COLUMNS, generation_pass, rounded
 from pgm.diffusion_transformer import DiffusionTransformer
 from pgm.masked_transformer import MaskedTransformer
-from pgm.partition_transformer import PartitionTransformer, Prepared
+from pgm.partition_transformer import PartitionTransformer
+from pgm.prepared_layers import Embedded
+from pgm.row_groups import row_groups
 
 VisibleLength = Literal["full", "reference"]
+# On a CPU so many clean tokens go through the network at a time: larger activations leave the cache and cost fresh
+# memory at every layer, fewer tokens read the weights too often.
+TOKENS = 256
+CACHE = 4 * 2**20  # bytes of the widest activations
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,8 @@ class Clean:
 
     codes: Tensor  # (B, L) int64, -1 where unknown
     arrival: Tensor  # (B, K) int64 known positions in the order they became known, padded where rows differ
-    lengths: Tensor | None  # (B,) how many of the K count; None = all
+    lengths: Tensor | None  # (B,) how many of the K count, on the CPU; None = all
+    since: int = 0  # so many columns are those of the predictor's last call, their codes included
 
 
 class Predictor(Protocol):
@@ -84,32 +92,73 @@ class PartitionPredictor:
         self.model, self.visible_length = model, visible_length
         self.length, self.special_ids = model.config.length, model.config.special_ids
         self.can_guide = null_condition is not None
-        with evaluating(model):
+        with torch.inference_mode():
             conditions = condition if null_condition is None else torch.cat((condition, null_condition))
-            self._both = model.prepare(conditions)
-        self._conditional = _first_rows(self._both, len(condition))
+            self._prepared = model.prepare(conditions)
+        self._conditions = len(conditions)
+        self._front = model.config.registers - model.config.registers // 2 + 1  # registers of group 0 and BOS
+        self._embedded: Embedded | None = None  # of the codes seen so far, in the order of their arrival
+        self._embedded_rows = 0
 
     def predict(
         self, clean: Clean, queries: Tensor, query_lengths: Tensor | None, guided: bool
     ) -> tuple[Tensor, Tensor | None]:
-        config, batch = self.model.config, len(queries)
-        known = clean.codes.gather(1, clean.arrival).clamp_min(0)  # padding columns hold any valid id
-        tokens = torch.cat((known.new_full((batch, 1), config.bos_id), known), dim=1)  # (B, 1 + K)
-        positions = torch.cat((known.new_zeros(batch, 1), clean.arrival + 1), dim=1)
-        lengths = None if clean.lengths is None else clean.lengths + 1
-        if self.visible_length == "reference":
-            lengths = torch.full((batch,), tokens.shape[1], device=tokens.device) if lengths is None else lengths
-            lengths = lengths - config.registers // 2
-        content = queries + 1
-        prepared = self._conditional
-        if guided:
-            prepared = self._both
-            tokens, positions, content = (torch.cat((t, t)) for t in (tokens, positions, content))
-            lengths, query_lengths = (t if t is None else torch.cat((t, t)) for t in (lengths, query_lengths))
-        with evaluating(self.model):
-            memory = self.model.encode(tokens, positions, prepared, lengths)
-            logits = self.model.decode(memory, content, prepared, query_lengths)
+        batch = len(queries)
+        with torch.inference_mode():
+            embedded = self._embed(clean, 2 if guided else 1)
+            content = torch.cat((queries, queries)) + 1 if guided else queries + 1
+            groups = self._groups(clean, queries, query_lengths, 2 if guided else 1)
+            parts = [self._run(group, embedded, content) for group in groups]
+            if clean.lengths is None and query_lengths is None:  # runs of rows in their order
+                logits = parts[0] if len(parts) == 1 else torch.cat(parts)
+            else:
+                logits = parts[0].new_zeros(len(content), queries.shape[1], parts[0].shape[2])
+                for group, part in zip(groups, parts, strict=True):
+                    logits[group.rows, : group.queries] = part
         return (logits[:batch], logits[batch:]) if guided else (logits, None)
+
+    def _embed(self, clean: Clean, passes: int) -> Embedded:
+        """Clean tokens of all rows, registers and BOS in front, with room behind; only new columns are computed."""
+        batch = len(clean.arrival)
+        start = clean.since if passes * batch <= self._embedded_rows else 0
+        self._embedded_rows = passes * batch
+        positions = clean.arrival[:, start:]
+        tokens = clean.codes.gather(1, positions).clamp_min(0)  # padding columns hold any valid id
+        positions = positions + 1
+        if not start:
+            tokens = torch.cat((tokens.new_full((batch, 1), self.model.config.bos_id), tokens), dim=1)
+            positions = torch.cat((positions.new_zeros(batch, 1), positions), dim=1)
+        tokens, positions = tokens.repeat(passes, 1), positions.repeat(passes, 1)
+        prepared = self._prepared.rows(slice(len(tokens)))
+        new = self.model.embed(tokens, positions, prepared, registers=not start)
+        if self._embedded is None:
+            self._embedded = new.room(self._conditions, self._front + self.length)
+        self._embedded.write(self._front + start if start else 0, new)
+        return self._embedded
+
+    def _groups(self, clean: Clean, queries: Tensor, query_lengths: Tensor | None, passes: int) -> list["_Group"]:
+        batch, longest = clean.arrival.shape
+        known = [longest] * batch if clean.lengths is None else clean.lengths.tolist()
+        asked = [queries.shape[1]] * batch if query_lengths is None else query_lengths.tolist()
+        known, asked = passes * known, passes * asked
+        limit = None
+        if queries.device.type == "cpu":  # small enough for activations to stay in the cache
+            limit = max(TOKENS, CACHE // (self.model.config.mlp_ratio * self.model.config.width * 4))
+        hidden = self.model.config.registers // 2 if self.visible_length == "reference" else 0
+        return [_group(rows, known, asked, hidden, queries.device) for rows in row_groups(known, asked, limit)]
+
+    def _run(self, group: "_Group", embedded: Embedded, content: Tensor) -> Tensor:
+        """Logits (rows of the group, its queries, V)."""
+        prepared, content = self._prepared.rows(group.rows), content[group.rows, : group.queries]
+        if self.model.compiled_pass is None:
+            clean = embedded.part(group.rows, self._front + group.known)
+            return generation_pass(self.model, clean, content, prepared, group.lengths, group.query_lengths)
+        rows, device = len(content), content.device
+        lengths, counts = group.lengths, group.query_lengths
+        lengths = torch.full((rows,), group.known + 1, device=device) if lengths is None else lengths
+        counts = torch.full((rows,), group.queries, device=device) if counts is None else counts
+        clean = embedded.part(group.rows, self._front + min(rounded(group.known, COLUMNS), self.length))
+        return self.model.compiled_pass(self.model, clean, content, prepared, lengths, counts)
 
     def cost(self, known: int, queries: int) -> int:
         config = self.model.config
@@ -151,9 +200,25 @@ class MaskedPredictor:
         return self.length + self._extra
 
 
-def _first_rows(prepared: Prepared, rows: int) -> Prepared:
-    def cut(value: object) -> object:
-        return tuple(cut(v) for v in value) if isinstance(value, tuple) else value[:rows]
+@dataclass(frozen=True)
+class _Group:
+    """Rows that go through the network together, cut to the longest of them."""
 
-    parts = {f.name: getattr(prepared, f.name) for f in fields(prepared)}
-    return Prepared(**{name: part if name == "queries" else cut(part) for name, part in parts.items()})
+    rows: slice | Tensor
+    known: int
+    queries: int
+    lengths: Tensor | None  # clean tokens of each row, BOS included; None = all
+    query_lengths: Tensor | None
+
+
+def _group(rows: list[int], known: list[int], asked: list[int], hidden: int, device: torch.device) -> _Group:
+    """hidden: so many of the last clean tokens of each row are not attended to."""
+    lengths, counts = [known[row] for row in rows], [asked[row] for row in rows]
+    ascending = rows == list(range(rows[0], rows[0] + len(rows)))
+    return _Group(
+        slice(rows[0], rows[0] + len(rows)) if ascending else torch.tensor(rows, device=device),
+        max(lengths),
+        max(counts),
+        torch.tensor(lengths, device=device) + 1 - hidden if hidden or min(lengths) < max(lengths) else None,
+        torch.tensor(counts, device=device) if min(counts) < max(counts) else None,
+    )

@@ -91,11 +91,14 @@ def sample(
     arrival = given.long().argsort(dim=1, descending=True, stable=True)  # given positions first, ascending
     known, given_count = given.clone(), given.sum(1)
     codes, arrival, pending = codes.to(device), arrival.to(device), pending.to(device)
-    computed = computed_masked = 0
+    computed = computed_masked = since = 0
     if not steps:
         yield Step(0, 0, codes, known.to(device), torch.zeros_like(given).to(device), 0, 0, time.perf_counter() - start)
         return
     known = known.to(device)
+    by_confidence = config.order == "confidence"
+    if not by_confidence:  # then it is known in which order positions will arrive
+        arrival = _arrival(arrival, pending, given_count)
     resample = config.resample_known and predictor.can_resample
     for index in range(steps):
         if not plan[:, index].any():  # chance may reveal nothing (text samplers); then nothing is computed
@@ -111,8 +114,9 @@ def sample(
             )
             continue
         before = counts[:, index] - plan[:, index]  # (B,) generated so far
-        clean = _clean(codes, arrival, given_count + before)
-        if config.order == "confidence":
+        clean = _clean(codes, arrival, given_count + before, since)
+        since = int((given_count + before).min())
+        if by_confidence:
             first, last = torch.zeros_like(before) if resample else before, totals
         else:
             first, last = torch.zeros_like(before) if resample else before, counts[:, index]
@@ -126,7 +130,7 @@ def sample(
                 f"the network returned NaN or infinity at step {index} in {conditional.dtype}; try dtype float32"
             )
         chosen, log_p = choose(logits, uniforms.gather(1, queries), heats[index], config.top_k, config.top_p)
-        if config.order == "confidence":
+        if by_confidence:
             scores = _confidence(log_p, noise, queries, index, row_steps, config)
             scores = scores.masked_fill(known.gather(1, queries), torch.inf).masked_fill(~valid, -torch.inf)
             selected = _best(scores, (counts[:, index] - first).to(device))
@@ -137,7 +141,9 @@ def sample(
         codes = _write(codes, queries, chosen, selected)
         filled = (codes >= 0) & ~known
         known = codes >= 0
-        arrival, pending = _arrive(arrival, pending, filled, given_count + before, before, config.order == "confidence")
+        if by_confidence:
+            pending = _settle(pending, filled, before)
+            arrival = _arrival(arrival, pending, given_count)
         passes = 2 if guided else 1
         computed += passes * predictor.cost(clean.arrival.shape[1], queries.shape[1])
         computed_masked += passes * (length + 1)
@@ -180,10 +186,10 @@ def _pending(config: SamplingConfig, grid: tuple[int, int], noise: Noise, given:
     return order.gather(1, last)
 
 
-def _clean(codes: Tensor, arrival: Tensor, lengths: Tensor) -> Clean:
+def _clean(codes: Tensor, arrival: Tensor, lengths: Tensor, since: int) -> Clean:
     longest = int(lengths.max())
     ragged = bool((lengths != longest).any())
-    return Clean(codes, arrival[:, :longest], lengths.to(codes.device) if ragged else None)
+    return Clean(codes, arrival[:, :longest], lengths if ragged else None, since)
 
 
 def _window(pending: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
@@ -223,19 +229,17 @@ def _write(codes: Tensor, queries: Tensor, chosen: Tensor, selected: Tensor) -> 
     return torch.cat((codes, codes[:, :1]), dim=1).scatter(1, target, chosen)[:, :-1]
 
 
-def _arrive(
-    arrival: Tensor, pending: Tensor, filled: Tensor, known_count: Tensor, generated: Tensor, by_confidence: bool
-) -> tuple[Tensor, Tensor]:
-    """Append this step's positions to the arrival order; confidence also takes them out of the pending ones."""
-    if by_confidence:
-        # New positions (ascending) move before the ones still pending; earlier ones keep their place in front.
-        new = filled.gather(1, pending)
-        columns = torch.arange(pending.shape[1], device=pending.device)
-        done = columns < generated.to(pending.device)[:, None]
-        pending = pending.gather(1, torch.where(done, 0, torch.where(new, 1, 2)).argsort(dim=1, stable=True))
-    # Generated positions are a prefix of `pending`; behind the given ones they make up the arrival order.
-    length = arrival.shape[1]
-    given = (known_count - generated).to(arrival.device)[:, None]
-    columns = torch.arange(length, device=arrival.device)
+def _settle(pending: Tensor, filled: Tensor, generated: Tensor) -> Tensor:
+    """Move this step's positions (ascending) before the ones still pending; earlier ones keep their place in front."""
+    columns = torch.arange(pending.shape[1], device=pending.device)
+    done = columns < generated.to(pending.device)[:, None]
+    new = filled.gather(1, pending)
+    return pending.gather(1, torch.where(done, 0, torch.where(new, 1, 2)).argsort(dim=1, stable=True))
+
+
+def _arrival(arrival: Tensor, pending: Tensor, given_count: Tensor) -> Tensor:
+    """Given positions, then the generated ones: they are a prefix of `pending`."""
+    given = given_count.to(arrival.device)[:, None]
+    columns = torch.arange(arrival.shape[1], device=arrival.device)
     source = (columns - given).clamp_min(0).expand(len(arrival), -1)
-    return torch.where(columns < given, arrival, pending.gather(1, source)), pending
+    return torch.where(columns < given, arrival, pending.gather(1, source))

@@ -63,7 +63,8 @@ def time_generation(pipeline: PGMPipeline, batch_size: int, repeats: int = 5, **
     request = pipeline.request([i % len(pipeline.classes) for i in range(batch_size)], **settings)
     device = pipeline.device
     spent = 0.0
-    forward_methods = [name for name in ("encode", "decode", "predict") if hasattr(pipeline.transformer, name)]
+    parts = ("embed", "encode_embedded", "decode", "predict")
+    forward_methods = [name for name in parts if hasattr(pipeline.transformer, name)]
 
     def timed(function):
         def wrapper(*args, **kwargs):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -10,9 +10,11 @@ from PIL import Image
 from torch import Tensor, nn
 
 from pgm.arguments import one_of, whole_number
+from pgm.compiled_pass import Compilation
 from pgm.devices import resolve_device, resolve_dtype
 from pgm.models import load_model, make_predictor, save_model
 from pgm.noise import draw_noise
+from pgm.partition_transformer import PartitionTransformer
 from pgm.pipeline import Callback, Pipeline
 from pgm.sampling import Step, planned_steps, sample
 from pgm_image import edits
@@ -47,18 +49,21 @@ class PGMPipeline(Pipeline):
         dtype: torch.dtype | str | None = None,
         torch_dtype: torch.dtype | str | None = None,
         attention: str = "auto",
+        compile: str = "off",
         checkpoints: str | Path | None = None,
         **download: Any,
     ) -> "PGMPipeline":
         """Load a bundled or public model by name, a folder in our layout, or a hub id ("user/model").
 
         device, dtype: None picks for the machine (see `pgm.devices`); attention: auto, sdpa, xformers or math;
-        checkpoints: folder with files of public models (see `public_loading`); download: `revision`, `cache_dir`,
-        `local_files_only`, `token`, as in huggingface_hub. Raises ValueError in one sentence when the model is unknown,
-        incomplete or cannot be had.
+        compile: "auto" runs a Partition Transformer through `torch.compile` where that works, for many pictures on a
+        GPU (the first ones wait for it); checkpoints: folder with files of public models (see `public_loading`);
+        download: `revision`, `cache_dir`, `local_files_only`, `token`, as in huggingface_hub. Raises ValueError in one
+        sentence when the model is unknown, incomplete or cannot be had.
         """
         from pgm_image.registry import find_folder, public_model
 
+        compile = one_of("compile", compile, get_args(Compilation))
         device, dtype = resolve_device(device), dtype if dtype is not None else torch_dtype
         public = public_model(name)
         if public:
@@ -72,6 +77,8 @@ class PGMPipeline(Pipeline):
             transformer = load_model(folder / "transformer", resolve_dtype(dtype, device, info.parameters), device)
             tokenizer = VQGAN.from_pretrained(folder / "tokenizer").to(device)  # convolutions stay in float32
         transformer.set_attention_backend(attention)
+        if isinstance(transformer, PartitionTransformer):
+            transformer.set_compilation(compile)
         return cls(transformer, tokenizer, info)
 
     def save_pretrained(

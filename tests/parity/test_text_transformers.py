@@ -92,7 +92,8 @@ def test_generation_agrees_with_training_on_the_same_state(text_partition, forwa
         clean, noisy = (~hidden).nonzero().T, hidden.nonzero().T
         prepared = model.prepare(model.condition(torch.zeros(1)))
         memory = model.encode(part["x"][row : row + 1, ~hidden], clean, prepared)
-        assert_close(model.decode(memory, noisy, prepared)[0], logits[row, hidden], atol=1e-4, rtol=0)
+        # Each of the two is off by up to 1e-4 from the same in float64.
+        assert_close(model.decode(memory, noisy, prepared)[0], logits[row, hidden], atol=2e-4, rtol=0)
 
 
 @pytest.mark.parametrize("p", [0.5, 0.9])

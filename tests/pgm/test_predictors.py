@@ -1,5 +1,7 @@
 """Predictors: what each architecture is asked, guided and unguided passes, the published visible length, cost."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -89,12 +91,65 @@ def test_cost(partition, masked):
 
 def test_no_mask_is_built_where_rows_are_equally_long(partition, monkeypatch):
     model, masks = partition(), []
-    original = type(model).encode
-    monkeypatch.setattr(type(model), "encode", lambda *a: masks.append(a[-1]) or original(*a))
+    original = type(model).encode_embedded
+    monkeypatch.setattr(type(model), "encode_embedded", lambda *a: masks.append(a[-1]) or original(*a))
     predictor = make_predictor(model, conditions(model)[0])
     predictor.predict(CLEAN, QUERIES, None, False)
     predictor.predict(Clean(CODES, CLEAN.arrival, torch.tensor([3, 2])), QUERIES, None, False)
-    assert masks[0] is None and masks[1].tolist() == [4, 3]
+    assert masks[0] is None and masks[1].tolist() == [3, 4]  # the shorter row first, one group
+
+
+def ragged(rows, generator):
+    """A clean side of `rows` rows with 0..12 codes known, queries of 1..4 positions."""
+    arrival = torch.stack([torch.randperm(16, generator=generator) for _ in range(rows)])
+    lengths = torch.randint(0, 13, (rows,), generator=generator)
+    counts = torch.randint(0, 5, (rows,), generator=generator)
+    codes = torch.full((rows, 16), -1)
+    for row, length in enumerate(lengths.tolist()):
+        codes[row, arrival[row, :length]] = torch.randint(0, 12, (length,), generator=generator)
+    queries = arrival.flip(1)[:, : max(1, int(counts.max()))]
+    return Clean(codes, arrival[:, : int(lengths.max())], lengths), queries, counts
+
+
+@pytest.mark.parametrize("guided", [False, True])
+@pytest.mark.parametrize("variant", [{}, {"decoder_mode": "interleave"}, {"query_mode": "learn+freqs+mean"}])
+@pytest.mark.parametrize("limit", [1, 8, 1000])
+def test_ragged_rows_get_what_each_would_get_alone(partition, monkeypatch, variant, guided, limit):
+    monkeypatch.setattr("pgm.predictors.TOKENS", limit)
+    monkeypatch.setattr("pgm.predictors.CACHE", 0)
+    model, generator = partition(**variant), torch.Generator().manual_seed(0)
+    conditional, null = conditions(model, (0, 1, 2, 3, 4, -1))
+    clean, queries, counts = ragged(6, generator)
+    together = make_predictor(model, conditional, null).predict(clean, queries, counts, guided)
+    for row, count in enumerate(counts.tolist()):
+        if not count:
+            continue
+        alone = Clean(clean.codes[row : row + 1], clean.arrival[row : row + 1, : clean.lengths[row]], None)
+        predictor = make_predictor(model, conditional[row : row + 1], null[row : row + 1])
+        expected = predictor.predict(alone, queries[row : row + 1, :count], None, guided)
+        for found, own in zip(together[: 1 + guided], expected, strict=False):
+            assert_close(found[row, :count], own[0], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("passes", [(False, True, True, False, True), (True,) * 5])
+def test_tokens_embedded_earlier_are_not_embedded_again(partition, passes):
+    model, generator = partition(), torch.Generator().manual_seed(0)
+    arrival = torch.stack([torch.randperm(16, generator=generator) for _ in range(2)])
+    conditional, null = conditions(model)
+    sizes = []
+    handle = model.vocab_embed.register_forward_pre_hook(lambda module, given: sizes.append(given[0].shape[1]))
+    kept, known, codes = make_predictor(model, conditional, null), 0, torch.full((2, 16), -1)
+    for count, guided in zip((0, 2, 1, 4, 5), passes, strict=True):
+        before, known = known, known + count
+        codes = codes.scatter(1, arrival[:, before:known], 3 + known % 5)
+        clean, queries = Clean(codes, arrival[:, :known], None), arrival[:, known : known + 3]
+        expected = make_predictor(model, conditional, null).predict(clean, queries, None, guided)
+        found = kept.predict(replace(clean, since=before), queries, None, guided)
+        for logits, fresh in zip(found[: 1 + guided], expected, strict=False):
+            assert_close(logits, fresh, atol=1e-4, rtol=1e-4)
+    handle.remove()
+    # BOS goes along with the first codes; rows that a pass without guidance left out are embedded again.
+    assert sizes[1::2] == ([1, 3, 1, 4, 5] if all(passes) else [1, 3, 1, 4, 13])
 
 
 def test_evaluating_restores_modes_and_gradients_after_an_exception(model):

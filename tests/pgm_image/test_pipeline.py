@@ -115,9 +115,9 @@ def test_a_torch_generator_sets_the_seed(pipeline):
 
 def test_guidance_zero_runs_one_pass_per_step(pipeline, monkeypatch):
     rows = []
-    encode = pipeline.transformer.encode
+    embed = pipeline.transformer.embed
     monkeypatch.setattr(
-        pipeline.transformer, "encode", lambda tokens, *a: rows.append(len(tokens)) or encode(tokens, *a)
+        pipeline.transformer, "embed", lambda tokens, *a, **k: rows.append(len(tokens)) or embed(tokens, *a, **k)
     )
     pipeline("bird", steps=4, guidance_scale=0)
     pipeline("bird", steps=4, guidance_scale=2, guidance_schedule="constant")
