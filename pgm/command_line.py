@@ -1,6 +1,7 @@
 """Command lines of the packages: `python -m PACKAGE COMMAND`, modules loaded only when their command is asked for."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -29,7 +30,8 @@ def parser_for(package: str, commands: Commands, name: str) -> tuple[argparse.Ar
 def run_command(package: str, commands: Commands, argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` (default: the process's arguments) names; returns the exit code.
 
-    Bad input, a missing file or a missing package is one sentence on standard error and exit code 2.
+    Bad input, a file that cannot be read or written or a missing package is one sentence on standard error and exit
+    code 2. A reader that has had enough (`| head`) ends the command without a word.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] not in commands:
@@ -43,9 +45,20 @@ def run_command(package: str, commands: Commands, argv: Sequence[str] | None = N
         return 2
     parser, run = parser_for(package, commands, argv[0])
     try:
-        return run(parser.parse_args(argv[1:])) or 0
-    except (ValueError, ModuleNotFoundError, FileNotFoundError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
+        code = run(parser.parse_args(argv[1:])) or 0
+        sys.stdout.flush()  # here, where a closed pipe is still caught
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has no reader either
+        return 128 + 13  # what a shell reports for SIGPIPE
+    except (ValueError, ModuleNotFoundError, OSError) as error:
+        print(f"{parser.prog}: {_sentence(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
