@@ -20,7 +20,8 @@ most of them blank; this model only ever computes on codes it already knows and 
 numbers under the timeline count both.
 
 The bundled model is small and draws emoji of 64 × 64 pixels. It has seen drawings only, so everything looks like a
-drawing; rare classes are weaker than common ones, and unusual settings give odd pictures.
+drawing; rare classes are weaker than common ones, and unusual settings give odd pictures. The small pictures in the
+class menu are its own, one per class and unpicked.
 
 ## Papers
 

@@ -97,3 +97,38 @@ function smooth(pen, side, width) {
   pen.imageSmoothingEnabled = side > CRISP || width < side;
   pen.imageSmoothingQuality = "high";
 }
+
+function sizeCanvas(target, size, scale) {
+  const density = window.devicePixelRatio || 1;
+  [target.width, target.height] = size.map((side) => Math.round(side * scale * density));
+  [target.style.width, target.style.height] = size.map((side) => `${side * scale}px`);
+}
+
+/* Makes a stage's canvas as large as the window has room for, `below` pixels of its height being for other things.
+   Returns how wide what stands below it may be. */
+function sizeStage(target, size, width, fit = fitWhole, below = 312) {
+  const phone = window.matchMedia("(max-width: 767px)").matches;
+  const room = phone ? width : Math.min(width, Math.max(384, Math.min(640, window.innerHeight - below)));
+  const scale = fit(room, Math.max(...size));
+  sizeCanvas(target, size, scale);
+  return phone ? "100%" : `${Math.min(width, Math.max(size[0] * scale, 512))}px`;
+}
+
+/* The light in which this step's cells come in; `draw` is called for each of its frames. */
+function mountGlow(draw) {
+  const LASTS = 600, calm = window.matchMedia("(prefers-reduced-motion: reduce)");
+  let from = -LASTS, frame = 0;
+  const past = () => performance.now() - from;
+  function tick() {
+    draw();
+    if (past() < LASTS) frame = requestAnimationFrame(tick);
+  }
+  return {
+    age: () => (calm.matches ? 1 : Math.min(past() / LASTS, 1)),  // 0 just lit, 1 gone
+    set(bright) {
+      cancelAnimationFrame(frame);
+      from = bright && !calm.matches ? performance.now() : -LASTS;
+      if (bright) frame = requestAnimationFrame(tick);
+    },
+  };
+}

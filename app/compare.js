@@ -5,30 +5,23 @@
              computed, seconds }], done }
          | { run, error } */
 function mountCompare(element, trigger, props, watch) {
-  const root = element.querySelector(".viewer"), page = document.documentElement;
-  const find = (selector) => root.querySelector(selector);
-  const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
-  const GLOW = 600, CHANNEL = "compare";
+  const stage = mountStage(element), { root, find, colour } = stage, page = document.documentElement;
   const FAIRNESS = {
     sides: "Steps alternate, and each clock runs only during its own steps. Decoding the picture is left out.",
     sweep: "Seconds leave out decoding the picture. Choose a picture to use its settings.",
   };
   const kept = { sides: null, sweep: null };  // the last value of each kind
   const states = { sides: "idle", sweep: "idle" };
-  let panels = [];        // per side: canvas, places of its numbers, images[step], born[cell], codes[cell]
+  let panels = [];        // per side: canvas, numbers, images[step], born[cell], codes[cell]
   let built = "";         // what the panels were built for
-  let shown = -1, view = "picture", lines = true, follow = true, refused = false, glowFrom = -GLOW, frame = 0;
+  let shown = -1, view = "picture", lines = true, follow = true;
   let chosen = null;      // cell of the sheet
 
   const mode = () => page.dataset.compare || props.mode;
   const kind = () => (mode() === "sweep" ? "sweep" : "sides");
   const run = () => kept[kind()];
-  const colour = (name) => getComputedStyle(element).getPropertyValue(name).trim();
-  const number = (value) => value.toLocaleString("en");
-  const seconds = (value) => `${value.toFixed(value < 10 ? 2 : 1)} s`;
   const made = () => (kept.sides ? Math.max(...kept.sides.sides.map((side) => side.steps.length)) : 0);
   const last = () => made() - 1;
-  const make = (tag, className, text) => Object.assign(document.createElement(tag), { className: className || "", textContent: text ?? "" });
 
   /* ---------- stages ---------- */
   function build() {
@@ -41,23 +34,11 @@ function mountCompare(element, trigger, props, watch) {
     if (!fits) kept.sides = null;
     panels = labels.map((label, which) => {
       const figure = make("figure", "compare-side"), canvas = make("canvas", "viewer-canvas");
-      const numbers = make("dl", "compare-numbers"), places = {};
+      const numbers = mountSideNumbers({ computed: "Codes computed", seconds: "Time", rate: "Pictures/s" });
       canvas.setAttribute("role", "img");
-      for (const [name, words] of [["computed", "Codes computed"], ["seconds", "Time"], ["rate", "Pictures/s"]]) {
-        const cell = make("div");
-        places[name] = make("dd");
-        cell.append(make("dt", "", words), places[name]);
-        if (name === "computed") {
-          const meter = make("div", "viewer-meter");
-          meter.setAttribute("aria-hidden", "true");
-          meter.append(places.meter = document.createElement("i"));
-          cell.append(meter);
-        }
-        numbers.append(cell);
-      }
-      figure.append(make("figcaption", "", label), canvas, numbers);
+      figure.append(make("figcaption", "", label), canvas, numbers.list);
       const cells = value ? value.sides[0].grid[0] * value.sides[0].grid[1] : 0;
-      return { figure, canvas, places, label, which, images: [], born: new Array(cells).fill(-1), codes: new Array(cells).fill(-1) };
+      return { figure, canvas, numbers, label, which, images: [], born: new Array(cells).fill(-1), codes: new Array(cells).fill(-1) };
     });
     find(".compare-sides").replaceChildren(...panels.map((panel) => panel.figure));
     timeline.build(value ? Math.max(...value.sides.map((side) => side.total)) : 16);
@@ -79,11 +60,8 @@ function mountCompare(element, trigger, props, watch) {
       const whole = Math.floor((room * density) / Math.max(...size));
       const scale = whole >= 2 ? whole / density : room / Math.max(...size);
       for (const { canvas } of panels) {
-        canvas.width = Math.round(size[0] * scale * density);
-        canvas.height = Math.round(size[1] * scale * density);
-        canvas.style.width = `${size[0] * scale}px`;
-        canvas.style.height = `${size[1] * scale}px`;
-        canvas.parentElement.style.width = room < 200 ? `${room}px` : canvas.style.width;
+        sizeCanvas(canvas, size, scale);
+        canvas.parentElement.style.width = canvas.style.width;
       }
     }
     draw();
@@ -91,7 +69,6 @@ function mountCompare(element, trigger, props, watch) {
 
   function draw() {
     const { grid, size } = shape();
-    const age = calm.matches ? 1 : Math.min((performance.now() - glowFrom) / GLOW, 1);
     for (const panel of panels) {
       const side = kept.sides?.sides[panel.which];
       const at = Math.min(shown, panel.images.length - 1);
@@ -99,39 +76,29 @@ function mountCompare(element, trigger, props, watch) {
         grid, size, shown: at, lines, view, colour, total: side?.total || 1, born: side ? panel.born : null,
         codes: panel.codes, image: panel.images[at], font: getComputedStyle(find(".viewer-settings")).fontFamily,
         hint: side ? new Set() : firstCells(grid, Math.round((grid[0] * grid[1]) / 9)),
-        glow: side && at === shown ? { age, fades: kept.sides.done && shown === last() } : null,
+        glow: side && at === shown ? { age: glow.age(), fades: kept.sides.done && shown === last() } : null,
       });
     }
   }
 
-  function animate() {
-    cancelAnimationFrame(frame);
-    const tick = () => {
-      draw();
-      if (performance.now() - glowFrom < GLOW) frame = requestAnimationFrame(tick);
-    };
-    frame = requestAnimationFrame(tick);
-  }
+  const glow = mountGlow(draw);
 
   /* ---------- words and numbers ---------- */
   function describe() {
     const value = run(), state = root.dataset.state = states[kind()];
     root.dataset.kind = kind();
-    find(".viewer-title").textContent = { idle: "Nothing compared yet", waiting: line.words() }[state] ?? value?.title ?? "";
+    find(".viewer-title").textContent = { idle: "Nothing compared yet", waiting: life.words() }[state] ?? value?.title ?? "";
     find(".viewer-settings").textContent = value?.summary || "Settings and downloads will be here.";
     find(".viewer-after").inert = !(value && ["done", "stopped"].includes(state));
     find(".compare-verdict").textContent = value ? value.verdict || "" : state === "waiting" ? "" : props.empty[mode()];
     if (value) find(".compare-verdict").append(make("small", "", FAIRNESS[kind()]));
     if (kind() === "sides") {
       const records = panels.map((panel) => kept.sides?.sides[panel.which].steps[Math.min(shown, kept.sides.sides[panel.which].steps.length - 1)]);
-      const most = Math.max(1, ...panels.map((panel) => kept.sides?.sides[panel.which].steps.at(-1)?.computed ?? 0));
-      panels.forEach(({ places, canvas, label, which }, k) => {
+      const most = mostComputed(kept.sides?.sides ?? []);
+      panels.forEach(({ numbers, canvas, label, which }, k) => {
         const record = records[k], side = kept.sides?.sides[which];
         const finished = record && side.done && shown >= side.steps.length - 1;
-        places.computed.textContent = record ? number(record.computed) : "–";
-        places.meter.style.width = record ? `${(100 * record.computed) / most}%` : "0";
-        places.seconds.textContent = record ? seconds(record.seconds) : "–";
-        places.rate.textContent = finished && record.seconds > 0 ? (1 / record.seconds).toPrecision(2) : "–";
+        numbers.paint(record, most, finished && record.seconds > 0 ? (1 / record.seconds).toPrecision(2) : null);
         canvas.setAttribute("aria-label", record ? `${label}, step ${shown + 1}` : `${label}: empty grid of codes`);
       });
       const step = kept.sides && shown >= 0 ? `Step ${shown + 1} of ${kept.sides.sides[0].total}` : "Nothing to show yet";
@@ -143,8 +110,6 @@ function mountCompare(element, trigger, props, watch) {
       find(".compare-use").title = chosen ? "Put these settings into the form of the image tab" : "Choose a picture of the sheet first";
     }
   }
-
-  const line = window.pgm.line(CHANNEL, () => states[kind()] === "waiting" && describe());
 
   /* ---------- sheet ---------- */
   function buildSheet() {
@@ -185,18 +150,17 @@ function mountCompare(element, trigger, props, watch) {
       if (!button || !button.disabled) continue;
       button.disabled = false;
       button.append(Object.assign(new Image(), { src: cell.picture, alt: "" }));
-      button.nextSibling.textContent = seconds(cell.seconds);
+      button.nextSibling.textContent = `${clock(cell.seconds)} s`;
     }
   }
 
   /* ---------- moving ---------- */
-  function show(step, glow) {
+  function show(step, bright) {
     if (last() < 0) return;
     shown = Math.min(Math.max(step, 0), last());
-    glowFrom = glow && !calm.matches ? performance.now() : -GLOW;
+    glow.set(bright);
     describe();
     draw();
-    if (glow) animate();
   }
   const timeline = mountTimeline(find(".viewer-timeline"), {
     last, shown: () => shown, show,
@@ -206,39 +170,30 @@ function mountCompare(element, trigger, props, watch) {
     },
   });
 
-  root.querySelectorAll("[data-view]").forEach((button) => button.addEventListener("click", () => {
-    view = button.dataset.view;
-    root.querySelectorAll("[data-view]").forEach((other) => other.setAttribute("aria-pressed", other === button));
-    draw();
-  }));
-  find(".viewer-grid").addEventListener("click", (event) => {
-    lines = !lines;
-    event.currentTarget.setAttribute("aria-pressed", lines);
+  stage.onView((name) => {
+    view = name;
     draw();
   });
-  root.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () =>
-    trigger("save", { kind: button.dataset.save, step: Math.max(shown, 0) })));
+  stage.onGrid((on) => {
+    lines = on;
+    draw();
+  });
+  stage.onSave((kind) => trigger("save", { kind, step: Math.max(shown, 0) }));
   find(".compare-use").addEventListener("click", () => {
     const value = kept.sweep;
-    if (chosen) window.pgm?.bring({ ...value.settings, steps: value.steps[chosen.row], guidance_scale: value.guidance[chosen.column] });
+    if (chosen) window.pgm.bring({ ...value.settings, steps: value.steps[chosen.row], guidance_scale: value.guidance[chosen.column] });
   });
 
   /* ---------- what arrives ---------- */
   function receive() {
     const value = props.value;
-    if (!value || !value.run) return;
-    if (value.error) {
-      settle();
-      window.pgm?.notice(CHANNEL, value.error);
-      return;
-    }
+    if (!life.takes(value)) return;
     const fresh = value.run !== kept[value.kind]?.run;
-    if (fresh && refused) return;
     kept[value.kind] = value;
     states[value.kind] = value.done ? "done" : "running";
     if (value.kind === "sides") takeSides(value, fresh);
     else takeSheet(fresh);
-    if (value.done) window.pgm?.running(CHANNEL, false);
+    if (value.done) window.pgm.running("compare", false);
     describe();
   }
 
@@ -275,28 +230,24 @@ function mountCompare(element, trigger, props, watch) {
     fillSheet();
   }
 
-  function wait() {
-    timeline.pause();
-    refused = false;
-    line.watch();
-    states[kind()] = "waiting";
-    describe();
-  }
-
-  function stop() {
-    refused = true;
-    settle();
-  }
-
-  function settle() {
-    for (const name of ["sides", "sweep"]) {
-      const value = kept[name], some = name === "sides" ? made() : value?.cells.length;
-      if (!["running", "waiting"].includes(states[name])) continue;
-      states[name] = value?.done ? "done" : some ? "stopped" : "idle";
-    }
-    describe();
-    draw();
-  }
+  const life = mountRun("compare", {
+    holds: (value) => value.run === kept[value.kind]?.run,
+    waiting: () => states[kind()] === "waiting",
+    wait() {
+      timeline.pause();
+      states[kind()] = "waiting";
+    },
+    settle() {
+      for (const name of ["sides", "sweep"]) {
+        const value = kept[name], some = name === "sides" ? made() : value?.cells.length;
+        if (!["running", "waiting"].includes(states[name])) continue;
+        states[name] = value?.done ? "done" : some ? "stopped" : "idle";
+      }
+      describe();
+      draw();
+    },
+    describe,
+  });
 
   /* A choice that cannot be made is greyed; the reason stands above the choices. Gradio draws them anew at times. */
   function block() {
@@ -314,12 +265,11 @@ function mountCompare(element, trigger, props, watch) {
     draw();
   }
 
-  window.pgm?.register(CHANNEL, { wait, stop, settle });
   page.dataset.compare ||= props.mode;
   new ResizeObserver(() => { block(); resize(); }).observe(element);
   const rail = document.getElementById("compare-rail");
   if (rail) new MutationObserver(block).observe(rail, { childList: true, subtree: true });
-  new MutationObserver(draw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  stage.onTheme(draw);
   new MutationObserver(switchMode).observe(page, { attributes: true, attributeFilter: ["data-compare"] });
   watch("value", receive);
   watch(["blocked", "grid", "size"], switchMode);

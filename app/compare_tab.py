@@ -4,19 +4,20 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from app import compare, sweep
+from app.controls import class_menu, guidance_strength, order_choice, seed_choice, segments, step_count, style_menu
 from app.downloads import file_name
 from app.image_form import ANY, brought, choices, class_choices, defaults
 from app.limits import Limits
 from app.models import Models
-from app.run_control import PRIVATE, QUICK, gone, refused, run_buttons, seeded, told, wire_run
+from app.record import Record, record
+from app.run_control import PRIVATE, QUICK, awaiting, run_buttons, seeded, told, wire_run
 from app.settings import Settings, checked
-from app.viewer import FOLDER, Record, mailbox, parcel
+from app.viewer import mailbox, wire_saves
 from pgm.orders import order_names
 
 SWEEP = "sweep"
@@ -35,14 +36,12 @@ def compare_viewer(models: Models, name: str) -> Record:
     Events: `.save` ({kind: "png" | "csv", step}).
     """
     info = models.info(name)
-    script = "\n".join(
-        (FOLDER / part).read_text(encoding="utf-8") for part in ("cells.js", "timeline.js", "compare.js")
-    )
-    return Record(
-        html_template=(Path(__file__).parent / "compare.html").read_text(encoding="utf-8"),
-        js_on_load=f'{script}\n/* events: "save" */\nmountCompare(element, trigger, props, watch);',
-        apply_default_css=False,
-        elem_id="compare-viewer",
+    return record(
+        "compare",
+        ("cells.js", "timeline.js", "stage.js", "run.js", "compare.js"),
+        "mountCompare(element, trigger, props, watch)",
+        "compare-viewer",
+        ("save",),
         grid=list(info.grid),
         size=[info.image_size, info.image_size],
         mode=first_mode(models, name),
@@ -71,6 +70,8 @@ def _rows(
     models: Models, limits: Limits, mode: str, settings: Settings, lists: Sequence[str], randomise: bool
 ) -> Iterator[tuple]:
     settings = checked(seeded(settings, randomise), limits)
+    twin = models.twin(settings.model) if mode == compare.TWIN else None
+    yield from awaiting(models, settings.model, *([twin] if twin else []))
     if mode == SWEEP:
         values = sweep.sweep(models.pipeline(settings.model), sweep.planned(settings, *lists, limits))
     else:
@@ -103,61 +104,22 @@ def build_compare_tab(models: Models, limits: Limits, model: gr.Dropdown, histor
     first = defaults(info)
     with gr.Row(elem_id="compare-studio", elem_classes="studio"):
         with gr.Column(elem_id="compare-rail", elem_classes="rail"):
-            mode = gr.Radio(
+            mode = segments(
+                "compare",
+                "mode",
                 MODES,
-                value=first_mode(models, start),
-                label="What to compare",
-                info=compare.no_twin(models, start) or SAME,
-                elem_id="compare-mode",
-                elem_classes="segments",
+                first_mode(models, start),
+                "What to compare",
+                compare.no_twin(models, start) or SAME,
             )
-            class_id = gr.Dropdown(
-                class_choices(info),
-                value=first.class_id,
-                label="Class",
-                info="What the pictures should show. Type to search.",
-                elem_id="compare-class",
-            )
-            style = gr.Dropdown(
-                choices(info.styles, "Any style"),
-                value=ANY,
-                label="Style",
-                info="Whose way of drawing to follow.",
-                elem_id="compare-style",
-                visible=bool(info.styles),
-            )
+            class_id = class_menu("compare", info, first.class_id, "What the pictures should show.")
+            style = style_menu("compare", info)
             buttons = run_buttons("compare", "Compare")
             with gr.Column(elem_classes="folds"), gr.Accordion("How", open=False, elem_classes="fold"):
-                sampler = gr.Radio(
-                    [(name.capitalize(), name) for name in order_names()],
-                    value=first.sampler,
-                    label="Order (sampler)",
-                    info="Which cells come first.",
-                    elem_id="compare-sampler",
-                    elem_classes=["segments", "not-orders"],
-                )
-                steps = gr.Slider(
-                    1,
-                    min(limits.max_steps, info.length),
-                    value=first.steps,
-                    step=1,
-                    label="Steps",
-                    info="More steps: fewer codes at a time.",
-                    elem_id="compare-steps",
-                    elem_classes="not-sweep",
-                    buttons=[],
-                )
-                guidance = gr.Slider(
-                    0,
-                    limits.max_guidance,
-                    value=first.guidance_scale,
-                    step=0.1,
-                    label="How strongly to follow the class (guidance)",
-                    info="0 is off and twice as fast.",
-                    elem_id="compare-guidance",
-                    elem_classes="not-sweep",
-                    buttons=[],
-                )
+                sampler = order_choice("compare", order_names(), first.sampler, "Which cells come first.", "not-orders")
+                most = min(limits.max_steps, info.length)
+                steps = step_count("compare", most, first.steps, "More steps: fewer codes at a time.", "not-sweep")
+                guidance = guidance_strength("compare", limits, first.guidance_scale, "the class", "", "not-sweep")
                 many_steps = gr.Textbox(
                     "4, 8, 16, 32",
                     label="Steps, one row for each",
@@ -172,10 +134,7 @@ def build_compare_tab(models: Models, limits: Limits, model: gr.Dropdown, histor
                     elem_id="compare-many-guidance",
                     elem_classes="only-sweep",
                 )
-                seed = gr.Number(
-                    0, precision=0, label="Seed", info="The same for all pictures here.", elem_id="compare-seed"
-                )
-                randomise = gr.Checkbox(True, label="New seed every time", elem_id="compare-randomise")
+                seed, randomise = seed_choice("compare", "The same for all pictures here.")
         with gr.Column(elem_id="compare-stage", elem_classes="stage"):
             stage = compare_viewer(models, start)
             post = mailbox()
@@ -222,14 +181,6 @@ def build_compare_tab(models: Models, limits: Limits, model: gr.Dropdown, histor
             return [gr.skip()] * len(form)
         return [*filled(settings), settings.seed if event.keep_seed else gr.skip(), not event.keep_seed]
 
-    def on_save(value: dict | None, event: gr.EventData) -> dict[str, str]:
-        if not value:
-            raise gone()
-        try:
-            return parcel(*save(value, event.kind, event.step))
-        except (ValueError, TypeError, IndexError) as fault:
-            raise refused(fault) from fault
-
     wire_run(
         "compare",
         buttons,
@@ -241,4 +192,4 @@ def build_compare_tab(models: Models, limits: Limits, model: gr.Dropdown, histor
     mode.change(None, mode, None, js="(mode) => { document.documentElement.dataset.compare = mode; }", **PRIVATE)
     model.change(on_model, [model, mode], [*form[:5], mode, stage], **QUICK)
     history.bring(on_bring, None, form, **QUICK)
-    stage.save(on_save, session, post, **PRIVATE, show_progress="hidden", concurrency_limit=4)
+    wire_saves(stage, session, post, lambda value, event: save(value, event.kind, event.step))

@@ -8,17 +8,29 @@ from typing import Any
 
 import gradio as gr
 
+from app.controls import (
+    class_menu,
+    daring,
+    guidance_strength,
+    how_many,
+    order_choice,
+    seed_choice,
+    segments,
+    slider,
+    step_count,
+    style_menu,
+)
 from app.edit_form import MODES, open_source, painted_cells, task_of
 from app.edit_reveal import Session, result, reveal_edit, save_edit
 from app.faults import sentence
 from app.image_form import ANY, choices, class_choices, defaults
-from app.image_tab import ImageTab, taken
+from app.image_tab import ORDER_WORDS, ImageTab, taken
 from app.limits import Limits
 from app.models import Models
 from app.painter import canvas, painter
 from app.reveal import picture_at
-from app.run_control import PRIVATE, gone, run_buttons, seeded, told, wire_run
-from app.viewer import mailbox, parcel, viewer
+from app.run_control import PRIVATE, awaiting, gone, run_buttons, seeded, told, wire_run
+from app.viewer import mailbox, viewer, wire_saves
 from pgm.orders import order_names
 from pgm_image.frame import FITS
 
@@ -49,6 +61,7 @@ def _rows(
 ) -> Iterator[tuple]:
     task = task_of(models, limits, content, painted, form)
     task = replace(task, settings=seeded(task.settings, form.get("randomise")))
+    yield from awaiting(models, task.settings.model)
     for session in reveal_edit(models.pipeline(task.settings.model), task, limits):
         value = session["value"]
         yield value, session, task.settings.seed if not value["steps"] else gr.skip()
@@ -101,82 +114,48 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
     """Lay out the tab inside the current Blocks and wire it. `model` is the choice in the page's head."""
     info = models.info(models.names()[0])
     first = defaults(info)
-    counts = [count for count in (1, 2, 4, 8) if count <= limits.max_images]
     with gr.Row(elem_id="edit-studio", elem_classes="studio"):
         with gr.Column(elem_id="edit-rail", elem_classes="rail"):
-            mode = gr.Radio(
+            mode = segments(
+                "edit",
+                "mode",
                 list(MODES),
-                value="repaint",
-                label="Edit",
-                info="Redraw what you paint, fill new room, vary all of it, or change all but a part.",
-                elem_id="edit-mode",
-                elem_classes="segments",
+                "repaint",
+                "Edit",
+                "Redraw what you paint, fill new room, vary all of it, or change all but a part.",
             )
             with gr.Column(elem_classes="only-variation"):
-                strength = gr.Slider(
-                    0.05, 1, value=STRENGTH, step=0.05, label="Strength",
-                    info="The share of the codes that is drawn anew.", elem_id="edit-strength", buttons=[],
-                )  # fmt: skip
+                share = "The share of the codes that is drawn anew."
+                strength = slider("edit", "strength", (0.05, 1, 0.05), STRENGTH, "Strength", share)
             with gr.Column(elem_classes="only-outpaint"):
-                right = gr.Slider(
-                    -0.9, 0.9, value=0, step=0.05, label="Shift to the right",
-                    info="As a share of the width; below 0 to the left.", elem_id="edit-right", buttons=[],
-                )  # fmt: skip
-                down = gr.Slider(
-                    -0.9, 0.9, value=0, step=0.05, label="Shift down",
-                    info="As a share of the height; below 0 up.", elem_id="edit-down", buttons=[],
-                )  # fmt: skip
-                scale = gr.Slider(
-                    0.25, 1, value=1, step=0.05, label="Size",
-                    info="1 is as it is, 0.5 half as wide and high.", elem_id="edit-scale", buttons=[],
-                )  # fmt: skip
-            class_id = gr.Dropdown(
-                class_choices(info), value=ANY, label="Class",
-                info="What the new part should show. Type to search.", elem_id="edit-class",
-            )  # fmt: skip
-            style = gr.Dropdown(
-                choices(info.styles, "Any style"), value=ANY, label="Style",
-                info="Whose way of drawing to follow.", elem_id="edit-style", visible=bool(info.styles),
-            )  # fmt: skip
-            count = gr.Radio(
-                counts, value=1, label="How many", info="Different results, each from its own seed.",
-                elem_id="edit-count", elem_classes="segments",
-            )  # fmt: skip
+                shifts = (-0.9, 0.9, 0.05)
+                left, up = "As a share of the width; below 0 to the left.", "As a share of the height; below 0 up."
+                right = slider("edit", "right", shifts, 0, "Shift to the right", left)
+                down = slider("edit", "down", shifts, 0, "Shift down", up)
+                scale = slider("edit", "scale", (0.25, 1, 0.05), 1, "Size", "1 is as it is, 0.5 half as wide and high.")
+            class_id = class_menu("edit", info, ANY, "What the new part should show.")
+            style = style_menu("edit", info)
+            count = how_many("edit", min(limits.max_images, 8), "Different results, each from its own seed.")
             buttons = run_buttons("edit", "Redraw")
             with gr.Column(elem_classes="folds"):
                 with gr.Accordion("How", open=False, elem_classes="fold"):
-                    sampler = gr.Radio(
-                        [(name.capitalize(), name) for name in order_names()], value=first.sampler,
-                        label="Order (sampler)",
-                        info="Which cells come first: spread evenly, surest first, by chance, or row by row.",
-                        elem_id="edit-sampler", elem_classes="segments",
-                    )  # fmt: skip
-                    steps = gr.Slider(
-                        1, min(limits.max_steps, info.length), value=first.steps, step=1, label="Steps",
-                        info="At most; never more than there are cells to draw.", elem_id="edit-steps", buttons=[],
-                    )  # fmt: skip
-                    guidance = gr.Slider(
-                        0, limits.max_guidance, value=first.guidance_scale, step=0.1,
-                        label="How strongly to follow the class (guidance)",
-                        info="0 is off and twice as fast.", elem_id="edit-guidance", buttons=[],
-                    )  # fmt: skip
+                    sampler = order_choice("edit", order_names(), first.sampler, ORDER_WORDS)
+                    most = min(limits.max_steps, info.length)
+                    steps = step_count("edit", most, first.steps, "At most; never more than there are cells to draw.")
+                    guidance = guidance_strength("edit", limits, first.guidance_scale)
                 with gr.Accordion("More", open=False, elem_classes="fold", elem_id="edit-more"):
-                    seed = gr.Number(
-                        0, precision=0, label="Seed",
-                        info="The same seed, picture and settings give the same result again.", elem_id="edit-seed",
-                    )  # fmt: skip
-                    randomise = gr.Checkbox(True, label="New seed every time", elem_id="edit-randomise")
-                    temperature = gr.Slider(
-                        0, limits.max_temperature, value=first.temperature, step=0.05, label="Temperature",
-                        info="How daring each choice is. 0 always takes the likeliest code.",
-                        elem_id="edit-temperature", buttons=[],
-                    )  # fmt: skip
-                    fit = gr.Radio(
-                        [("All of it", FITS[0]), ("Central square", FITS[1])], value=FITS[0],
-                        label="What the model sees",
-                        info="All of a picture that is not square is shown on white.",
-                        elem_id="edit-fit", elem_classes="segments",
-                    )  # fmt: skip
+                    seed, randomise = seed_choice(
+                        "edit", "The same seed, picture and settings give the same result again."
+                    )
+                    temperature = daring("edit", limits, first.temperature, "0 always takes the likeliest code.")
+                    fit = segments(
+                        "edit",
+                        "fit",
+                        [("All of it", FITS[0]), ("Central square", FITS[1])],
+                        FITS[0],
+                        "What the model sees",
+                        "All of a picture that is not square is shown on white.",
+                    )
                     composite = gr.Checkbox(
                         True, label="Keep every other pixel exactly as it was", elem_id="edit-composite",
                         info="Off shows the model's own picture, all of it decoded from codes.",
@@ -254,11 +233,9 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
             gr.skip(),
         ]
 
-    def on_save(kept: Session | None, event: gr.EventData) -> dict[str, str]:
-        if not kept:
-            raise gone()
+    def saved(kept: Session, event: gr.EventData) -> tuple[str, str, bytes]:
         info = models.info(kept["task"].settings.model)
-        return parcel(*save_edit(info, kept, limits, event.kind, event.picture, event.step))
+        return save_edit(info, kept, limits, event.kind, event.picture, event.step)
 
     quiet = {**PRIVATE, "show_progress": "hidden"}
     ask = "pgm.painters.edit"
@@ -270,8 +247,8 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
     )  # fmt: skip
     mode.input(None, mode, None, js=f"(name) => {{ {ask}.mode(name); }}", **PRIVATE)
     strength.input(None, strength, None, js=f"(share) => {{ {ask}.strength(share); }}", **PRIVATE)
-    for slider in (right, down, scale):
-        slider.input(None, [right, down, scale], None, js=f"(...how) => {{ {ask}.move(...how); }}", **PRIVATE)
+    for move in (right, down, scale):
+        move.input(None, [right, down, scale], None, js=f"(...how) => {{ {ask}.move(...how); }}", **PRIVATE)
     fit.input(on_again, [source, model, fit], paper, **quiet)
     model.input(
         on_model, [model, fit, source], [class_id, style, sampler, steps, guidance, temperature, paper], **quiet
@@ -286,4 +263,4 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
         js=f"(source, cells, ...fields) => [source, {ask}.painted(), ...fields]",
     )
     stage.reuse(on_reuse, [session, model, fit], [paper, source, seed, randomise], **quiet)
-    stage.save(on_save, session, post, **quiet, concurrency_limit=4)
+    wire_saves(stage, session, post, saved)

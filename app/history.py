@@ -7,7 +7,6 @@ import io
 import secrets
 import zipfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -17,11 +16,11 @@ from app.faults import sentence
 from app.image_form import RESTORE_ERROR, bring, dressed
 from app.limits import Limits
 from app.models import Models
+from app.record import Record, record
 from app.settings import Settings
-from app.viewer import Record, mailbox, parcel
+from app.viewer import mailbox, parcel
 from tokenizer.image_files import open_picture
 
-FOLDER = Path(__file__).parent
 MAX_PICTURES = 60  # the browser drops the oldest beyond this
 MAX_CHARACTERS = 3_500_000  # of all pictures together; browsers give a page about five million
 MAX_PIXELS = 4_000_000  # of a picture that comes back to be saved
@@ -33,12 +32,12 @@ def history() -> Record:
 
     It also reads settings from the page's address and from a PNG dropped anywhere but on an upload field.
     """
-    return Record(
-        html_template=(FOLDER / "history.html").read_text(encoding="utf-8"),
-        js_on_load=(FOLDER / "history.js").read_text(encoding="utf-8")
-        + '\n/* events: "bring", "keep" */\nmountHistory(element, trigger, props, watch);',
-        apply_default_css=False,
-        elem_id="image-history",
+    return record(
+        "history",
+        ("history.js",),
+        "mountHistory(element, trigger, props, watch)",
+        "image-history",
+        ("bring", "keep"),
         most=MAX_PICTURES,
         room=MAX_CHARACTERS,
         refusal=RESTORE_ERROR,

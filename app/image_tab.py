@@ -6,12 +6,21 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
+from app.controls import (
+    class_menu,
+    daring,
+    efforts,
+    guidance_strength,
+    how_many,
+    order_choice,
+    seed_choice,
+    segments,
+    step_count,
+    style_menu,
+)
 from app.downloads import save
 from app.history import build_history
 from app.image_form import (
-    ANY,
-    choices,
-    class_choices,
     defaults,
     dressed,
     form_values,
@@ -23,13 +32,17 @@ from app.image_form import (
 )
 from app.limits import Limits
 from app.models import Models
+from app.record import Record
 from app.reveal import reveal
-from app.run_control import PRIVATE, QUICK, gone, refused, run_buttons, seeded, told, wire_run
+from app.run_control import PRIVATE, QUICK, awaiting, refused, run_buttons, seeded, told, wire_run
 from app.settings import Settings, checked
-from app.viewer import Record, mailbox, parcel, viewer
+from app.viewer import mailbox, viewer, wire_saves
 from pgm.orders import order_names
 from pgm.schedules import schedule_names
 
+ORDER_WORDS = "Which cells come first: spread evenly, surest first, by chance, or row by row."
+STEP_WORDS = "More steps: fewer codes at a time, slower, usually better."
+GUIDANCE_WORDS = "; high values give typical, less varied pictures"
 EMPTY = "Choose a class and press Generate. The picture appears code by code."
 
 
@@ -49,6 +62,7 @@ def run(
 
 def _rows(models: Models, limits: Limits, settings: Settings, randomise: bool) -> Iterator[tuple]:
     settings = checked(seeded(settings, randomise), limits)
+    yield from awaiting(models, settings.model)
     for value in reveal(models.pipeline(settings.model), settings):
         yield value, value, settings.seed if not value["steps"] else gr.skip()
 
@@ -58,95 +72,21 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
     start = models.names()[0]
     info = models.info(start)
     first = defaults(info)
-    counts = [count for count in (1, 2, 4, 8, 16) if count <= limits.max_images]
-    presets = list(info.presets)
-
     with gr.Row(elem_id="image-studio", elem_classes="studio"):
         with gr.Column(elem_id="image-rail", elem_classes="rail"):
-            class_id = gr.Dropdown(
-                class_choices(info),
-                value=first.class_id,
-                label="Class",
-                info="What the picture should show. Type to search.",
-                elem_id="image-class",
-            )
-            style = gr.Dropdown(
-                choices(info.styles, "Any style"),
-                value=ANY,
-                label="Style",
-                info="Whose way of drawing to follow.",
-                elem_id="image-style",
-            )
-            count = gr.Radio(
-                counts,
-                value=1,
-                label="How many",
-                info="They appear together, each from its own seed.",
-                elem_id="image-count",
-                elem_classes="segments",
-            )
+            class_id = class_menu("image", info, first.class_id, "What the picture should show.")
+            style = style_menu("image", info)
+            count = how_many("image", limits.max_images, "They appear together, each from its own seed.")
             buttons = run_buttons("image", "Generate")
             with gr.Column(elem_classes="folds"):
                 with gr.Accordion("How", open=False, elem_classes="fold"):
-                    preset = gr.Radio(
-                        presets,
-                        value=usual(info),
-                        label="Effort",
-                        info="Sets the controls below as the model's card recommends.",
-                        elem_id="image-preset",
-                        elem_classes="segments",
-                    )
-                    sampler = gr.Radio(
-                        [(name.capitalize(), name) for name in order_names()],
-                        value=first.sampler,
-                        label="Order (sampler)",
-                        info="Which cells come first: spread evenly, surest first, by chance, or row by row.",
-                        elem_id="image-sampler",
-                        elem_classes="segments",
-                    )
-                    steps = gr.Slider(
-                        1,
-                        min(limits.max_steps, info.length),
-                        value=first.steps,
-                        step=1,
-                        label="Steps",
-                        info="More steps: fewer codes at a time, slower, usually better.",
-                        elem_id="image-steps",
-                        buttons=[],
-                    )
-                    guidance = gr.Slider(
-                        0,
-                        limits.max_guidance,
-                        value=first.guidance_scale,
-                        step=0.1,
-                        label="How strongly to follow the class (guidance)",
-                        info="0 is off and twice as fast; high values give typical, less varied pictures.",
-                        elem_id="image-guidance",
-                        buttons=[],
-                    )
+                    preset = efforts("image", list(info.presets), usual(info))
+                    sampler = order_choice("image", order_names(), first.sampler, ORDER_WORDS)
+                    steps = step_count("image", min(limits.max_steps, info.length), first.steps, STEP_WORDS)
+                    guidance = guidance_strength("image", limits, first.guidance_scale, more=GUIDANCE_WORDS)
                 with gr.Accordion("More", open=False, elem_classes="fold", elem_id="image-more"):
-                    seed = gr.Number(
-                        0,
-                        precision=0,
-                        label="Seed",
-                        info="The same seed and settings give the same picture again.",
-                        elem_id="image-seed",
-                    )
-                    randomise = gr.Checkbox(
-                        True,
-                        label="New seed every time",
-                        elem_id="image-randomise",
-                    )
-                    temperature = gr.Slider(
-                        0,
-                        limits.max_temperature,
-                        value=first.temperature,
-                        step=0.05,
-                        label="Temperature",
-                        info="How daring each choice is. 0 always takes the likeliest code.",
-                        elem_id="image-temperature",
-                        buttons=[],
-                    )
+                    seed, randomise = seed_choice("image", "The same seed and settings give the same picture again.")
+                    temperature = daring("image", limits, first.temperature, "0 always takes the likeliest code.")
                     top_k = gr.Number(
                         first.top_k or 0,
                         precision=0,
@@ -155,13 +95,13 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
                         info="0 allows every code.",
                         elem_id="image-top-k",
                     )
-                    schedule = gr.Radio(
+                    schedule = segments(
+                        "image",
+                        "schedule",
                         [(name.capitalize(), name) for name in schedule_names()],
-                        value=first.schedule,
-                        label="Schedule",
-                        info="How many codes each step fills. Arccos starts with few and ends with many.",
-                        elem_id="image-schedule",
-                        elem_classes="segments",
+                        first.schedule,
+                        "Schedule",
+                        "How many codes each step fills. Arccos starts with few and ends with many.",
                     )
                     roll = gr.Checkbox(
                         first.roll,
@@ -221,18 +161,13 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
         except ValueError as fault:
             raise refused(fault) from fault
 
-    def on_save(value: dict | None, event: gr.EventData) -> dict[str, str]:
-        if not value:
-            raise gone()
-        return parcel(*save(value, event.kind, event.picture, event.step))
-
     wire_run("image", buttons, limits, on_generate, fields, [stage, session, seed])
-    model.input(on_model, model, [class_id, style, preset, sampler, steps, guidance, temperature], **QUICK)
-    preset.input(on_preset, [model, preset], [sampler, steps, guidance, temperature], **QUICK)
+    model.input(on_model, model, [class_id, style, preset, sampler, steps, guidance, temperature, rare], **QUICK)
+    preset.input(on_preset, [model, preset], [sampler, steps, guidance, temperature, rare], **QUICK)
     for control in (sampler, steps, guidance):
         control.input(None, None, preset, js="() => null", **PRIVATE)
     stage.reuse(on_reuse, session, fields, **QUICK)
-    stage.save(on_save, session, post, **PRIVATE, show_progress="hidden", concurrency_limit=4)
+    wire_saves(stage, session, post, lambda value, event: save(value, event.kind, event.picture, event.step))
     upload.upload(on_restore, upload, fields, **PRIVATE, show_progress="hidden")
     return ImageTab(session, past)
 

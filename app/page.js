@@ -22,35 +22,45 @@ window.pgm ||= (() => {
     line.textContent = sentence || "";
   }
 
-  /* Copies an address that opens this page with the settings of `query`; the button says how it went. */
-  async function copyLink(query, button) {
+  /* Copies a text; the button says for a moment how it went. */
+  async function copy(text, button, said = "Copied") {
     const words = button.dataset.words ||= button.textContent;
-    const address = `${location.origin}${location.pathname}?${query}`;
     try {
-      await navigator.clipboard.writeText(address);
-      button.textContent = "Link copied";
+      await navigator.clipboard.writeText(text);
+      button.textContent = said;
     } catch {
       button.textContent = "Copy blocked";
     }
-    setTimeout(() => { button.textContent = words; }, 1500);
+    await new Promise((done) => setTimeout(done, 1200));
+    button.textContent = words;
+    delete button.dataset.words;
   }
 
-  /* A tab's place in the queue. Gradio's tracker beside the button says "queue: 2/3" while a run has to wait, and holds
-     an error if it is refused because the line is full or the server is gone. */
+  /* What a tab waits for. Gradio's tracker beside the button says "queue: 2/3" while a run has to wait for its turn, and
+     holds an error if it is refused because the line is full or the server is gone; say() tells of anything else. */
   function line(channel, changed) {
     const place = () => document.getElementById(`${channel}-queue`);
     const observer = new MutationObserver(() => (place()?.querySelector(".error") ? window.pgm.settle(channel) : changed()));
+    let said = "";
     return {
-      watch() { if (place()) observer.observe(place(), { subtree: true, childList: true, characterData: true }); },
+      watch() {
+        said = "";
+        if (place()) observer.observe(place(), { subtree: true, childList: true, characterData: true });
+      },
+      say(words) {
+        said = words;
+        changed();
+      },
       words() {
         const found = place()?.textContent.match(/queue:\s*(\d+)\s*\/\s*(\d+)/);
-        return found ? `Waiting in line: place ${found[1]} of ${found[2]}` : "Getting ready";
+        return said || (found ? `Waiting in line: place ${found[1]} of ${found[2]}` : "Getting ready");
       },
     };
   }
 
   return {
-    copyLink,
+    copy,
+    copyLink: (query, button) => copy(`${location.origin}${location.pathname}?${query}`, button, "Link copied"),
     line,
     register(channel, viewer) { viewers.set(channel, viewer); },
     notice,
@@ -60,6 +70,8 @@ window.pgm ||= (() => {
       document.querySelector('#image-button, button[role="tab"]')?.click();
       window.dispatchEvent(new CustomEvent("pgm:bring", { detail: settings }));
     },
+    pictured() {},  // which class a tab has chosen, and
+    drawnBy() {},   // which model draws: told to class_pictures.js where there are pictures
     painters: {},  // by channel: what a tab's painter can be asked, see painter.js
     at: (channel) => viewers.get(channel)?.at?.() ?? null,  // { picture, step } on that tab's stage
     start(channel) {

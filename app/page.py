@@ -1,13 +1,13 @@
 """The page: head, tabs, public endpoints, queue, and the settings it is launched with."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from starlette.routing import Route
 
 from app.about import build_about
+from app.class_pictures import class_pictures, class_pictures_route, sheets_of
 from app.compare_tab import build_compare_tab
 from app.edit_endpoint import build_edit_endpoint
 from app.edit_tab import build_edit_tab
@@ -17,14 +17,14 @@ from app.health import health_route
 from app.image_tab import build_image_tab
 from app.limits import Limits
 from app.models import ImagePipeline, Models
-from app.text_endpoint import build_text_endpoint
+from app.record import Record, record
+from app.run_control import PRIVATE
+from app.text_endpoint import build_text_endpoints
 from app.text_models import TextModels, TextPipeline
 from app.text_tab import build_text_tab
 from app.theme import head, theme
 from app.tokens_tab import build_tokens_tab
-from app.viewer import Record
 
-FOLDER = Path(__file__).parent
 TITLE = "PGM image"
 BRAND = """
 <div class="brand">
@@ -80,6 +80,9 @@ def build(
                 interactive=len(names) + len(models.absent()) > 1,
             )
             model_picker(models)
+            sheets = sheets_of(models)
+            class_pictures(models, sheets)
+            model.change(None, model, None, js="(name) => { pgm.drawnBy(name); }", **PRIVATE)
         with gr.Tabs():
             with gr.Tab("Image", id="image"):
                 image = build_image_tab(models, limits, model)
@@ -95,7 +98,7 @@ def build(
                 build_about(models, texts)
         build_endpoints(models, limits)
         build_edit_endpoint(models, limits)
-        build_text_endpoint(texts, limits)
+        build_text_endpoints(texts, limits)
 
         def forget(request: gr.Request) -> None:
             """Drop what is held of a visitor who has left; Gradio itself would keep it for another hour."""
@@ -106,19 +109,14 @@ def build(
 
         page.unload(forget)
     page.limits = limits
-    page.routes = [health_route(page, models, limits)]
+    page.routes = [health_route(page, models, limits), class_pictures_route(sheets)]
     return page.queue(max_size=limits.queue_size, default_concurrency_limit=4)
 
 
 def model_picker(models: Models) -> Record:
     """Greys the models that cannot be chosen in the menu of the page's head and gives the reason there."""
-    return Record(
-        html_template="<span></span>",
-        js_on_load=(FOLDER / "model_picker.js").read_text(encoding="utf-8") + "\nmountModelPicker(props);",
-        apply_default_css=False,
-        elem_id="model-picker",
-        absent={models.title(name): reason for name, reason in models.absent().items()},
-    )
+    absent = {models.title(name): reason for name, reason in models.absent().items()}
+    return record(None, ("model_picker.js",), "mountModelPicker(props)", "model-picker", absent=absent)
 
 
 def launch_settings(page: Page) -> dict[str, Any]:

@@ -105,12 +105,7 @@ function mountPainter(element, props, watch) {
   function resize() {
     const width = element.clientWidth;
     if (!width) return;
-    const density = window.devicePixelRatio || 1, phone = window.matchMedia("(max-width: 767px)").matches;
-    const space = phone ? width : Math.min(width, Math.max(384, Math.min(640, window.innerHeight - 312)));
-    const zoom = fitWhole(space, Math.max(...size));
-    [canvas.width, canvas.height] = size.map((side) => Math.round(side * zoom * density));
-    [canvas.style.width, canvas.style.height] = size.map((side) => `${side * zoom}px`);
-    const room = phone ? "100%" : `${Math.min(width, Math.max(size[0] * zoom, 512))}px`;
+    const room = sizeStage(canvas, size, width);
     root.style.setProperty("--stage", room);
     stage?.style.setProperty("--stage", room);
     draw();

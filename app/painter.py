@@ -1,17 +1,15 @@
 """The painter of the edit tab as a Gradio component: a picture on which a visitor marks cells, drawn by painter.js."""
 
 import secrets
-from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
+from app.record import Record, record
 from app.reveal import preview
-from app.viewer import Record
 from pgm_image.frame import Frame
 from pgm_image.model_info import ModelInfo
 
-FOLDER = Path(__file__).parent
 LARGEST = 512  # pixels of the square on the page; a picture that is smaller is shown as it is
 
 
@@ -20,12 +18,11 @@ def painter(channel: str, grid: tuple[int, int], size: tuple[int, int], strength
 
     channel names the tab, whose columns are `#<channel>-stage` and `#<channel>-studio`; `empty` says what to do first.
     """
-    script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("cells.js", "painter.js"))
-    return Record(
-        html_template=(FOLDER / "painter.html").read_text(encoding="utf-8"),
-        js_on_load=f"{script}\nmountPainter(element, props, watch);",
-        apply_default_css=False,
-        elem_id=f"{channel}-painter",
+    return record(
+        "painter",
+        ("cells.js", "painter.js"),
+        "mountPainter(element, props, watch)",
+        f"{channel}-painter",
         channel=channel,
         grid=list(grid),
         size=list(size),

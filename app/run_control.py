@@ -1,10 +1,10 @@
-"""What every tab that runs a model shares: its buttons, how a run starts, stops and settles, how a fault is told."""
+"""What every tab that runs a model shares: its buttons, how a run starts, stops and settles, what is told meanwhile."""
 
 import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import gradio as gr
 
@@ -21,6 +21,14 @@ PRIVATE = {"api_visibility": "private"}
 QUICK = {**PRIVATE, "queue": False, "show_progress": "hidden"}
 
 Seeded = TypeVar("Seeded")
+
+
+class Shelf(Protocol):
+    """Models by name, some of them in memory: `app.models.Models` or `app.text_models.TextModels`."""
+
+    def info(self, name: str) -> Any: ...
+
+    def loaded(self) -> list[str]: ...
 
 
 class RunButtons(NamedTuple):
@@ -87,6 +95,22 @@ def told(rows: Iterator[tuple], things: str) -> Iterator[tuple]:
     except Exception as fault:
         log.exception("a run failed")
         yield {"run": secrets.token_hex(8), "error": failure(fault, things)}, gr.skip(), gr.skip()
+
+
+def loading(models: Shelf, *names: str) -> str:
+    """What to say while those of these models that are not in memory are loaded; blank when all are there.
+
+    Raises ValueError when there is no such model.
+    """
+    cold = [models.info(name).title for name in names if name not in models.loaded()]
+    return f"Loading model{'s' if len(cold) > 1 else ''} {' and '.join(cold)} …" if cold else ""
+
+
+def awaiting(models: Shelf, *names: str) -> Iterator[tuple]:
+    """A row as those of `told` that says which of these models are loaded before the next; none when all are there."""
+    words = loading(models, *names)
+    if words:
+        yield {"run": secrets.token_hex(8), "loading": words}, gr.skip(), gr.skip()
 
 
 def seeded(settings: Seeded, randomise: bool) -> Seeded:

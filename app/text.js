@@ -8,21 +8,17 @@
    A side is one model. `filled`, `pieces`, `texts` and `known` have one entry per text; a cell is a token, and the
    piece null is an end of text. Steps only ever grow. */
 function mountText(element, trigger, props, watch) {
-  const root = element.querySelector(".viewer"), page = document.documentElement;
-  const find = (selector) => root.querySelector(selector);
-  const CHANNEL = "text", UNKNOWN = -1, GIVEN = -2;
+  const stage = mountStage(element), { root, find, put } = stage, page = document.documentElement;
+  const UNKNOWN = -1, GIVEN = -2;
   let run = null;       // the value shown, null before the first run
-  let sides = [];       // per side: { which, texts, places of its numbers, taken: steps read so far }
-  let shown = -1, view = "text", follow = true, refused = false, told = "", width = 0;
+  let sides = [];       // per side: { which, texts, numbers if compared, taken: steps read so far }
+  let shown = -1, view = "text", follow = true, told = "", width = 0;
 
-  const number = (value) => value.toLocaleString("en");
-  const seconds = (value) => value.toFixed(value < 10 ? 2 : 1);
   const sum = (values) => values.reduce((a, b) => a + b, 0);
   const total = () => (run ? Math.max(...run.sides.map((side) => side.total)) : 0);
   const made = () => (run ? Math.max(...run.sides.map((side) => side.steps.length)) : 0);
   const last = () => made() - 1;
   const finished = () => ["done", "stopped"].includes(root.dataset.state);
-  const make = (tag, className, text) => Object.assign(document.createElement(tag), { className: className || "", textContent: text ?? "" });
   const record = (side) => side.steps[Math.min(shown, side.steps.length - 1)];
   const rate = (side, step) => (step.seconds > 0 ? (sum(step.known) - side.count * side.given.length) / step.seconds : 0);
 
@@ -114,7 +110,8 @@ function mountText(element, trigger, props, watch) {
     const compared = run ? run.kind === "compare" : mode() === "compare";
     root.dataset.kind = compared ? "compare" : "one";
     sides = shape.map((side, which) => {
-      const column = make("section", "text-side"), places = {};
+      const column = make("section", "text-side");
+      const numbers = compared ? mountSideNumbers({ computed: "Tokens computed", seconds: "Time", rate: "Tokens/s" }) : null;
       if (compared) {
         const head = make("h3", "", side.label);
         if (side.model) head.append(" ", make("small", "", side.model));
@@ -128,8 +125,8 @@ function mountText(element, trigger, props, watch) {
         side.given.forEach(([cell, piece]) => { text.born[cell] = GIVEN; text.held[cell].push([GIVEN, piece]); });
         return text;
       });
-      if (compared) column.append(numbers(places));
-      return { which, column, texts, places, taken: 0 };
+      if (numbers) column.append(numbers.list);
+      return { which, column, texts, numbers, taken: 0 };
     });
     find(".text-sides").replaceChildren(...sides.map((side) => side.column));
     timeline.build(run ? total() : props.total);
@@ -154,32 +151,15 @@ function mountText(element, trigger, props, watch) {
     return line;
   }
 
-  function numbers(places) {
-    const list = make("dl", "compare-numbers");
-    for (const [name, words] of [["computed", "Tokens computed"], ["seconds", "Time"], ["rate", "Tokens/s"]]) {
-      const cell = make("div");
-      places[name] = make("dd", "", "–");
-      cell.append(make("dt", "", words), places[name]);
-      if (name === "computed") {
-        const meter = make("div", "viewer-meter");
-        meter.setAttribute("aria-hidden", "true");
-        meter.append(places.meter = document.createElement("i"));
-        cell.append(meter);
-      }
-      list.append(cell);
-    }
-    return list;
-  }
-
   /* Unknown cells take about the room of words, so the stage keeps what it had at first and nothing below it jumps. */
   function reserve() {
-    const stage = find(".text-sides"), before = width, height = parseFloat(stage.style.minHeight) || 0;
+    const place = find(".text-sides"), before = width, height = parseFloat(place.style.minHeight) || 0;
     width = element.clientWidth;
     if (!width) return;
-    if (made() && before) stage.style.minHeight = `${(height * before) / width}px`;  // too late to measure
+    if (made() && before) place.style.minHeight = `${(height * before) / width}px`;  // too late to measure
     else {
-      stage.style.minHeight = "";
-      stage.style.minHeight = `${stage.offsetHeight}px`;
+      place.style.minHeight = "";
+      place.style.minHeight = `${place.offsetHeight}px`;
     }
   }
 
@@ -188,16 +168,7 @@ function mountText(element, trigger, props, watch) {
   const everything = () => run.sides.flatMap((side) => textsAt(side).map((text, k) =>
     (run.sides.length > 1 ? `${side.label}${side.count > 1 ? `, ${side.labels[k]}` : ""}\n` : "") + text)).join("\n\n");
 
-  async function copy(text, button) {
-    const words = button.dataset.words ||= button.textContent;
-    try {
-      await navigator.clipboard.writeText(text);
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "Copy blocked";
-    }
-    setTimeout(() => { button.textContent = words; delete button.dataset.words; describe(); }, 1200);
-  }
+  const copy = (text, button) => window.pgm.copy(text, button).then(describe);
 
   /* ---------- words and numbers ---------- */
   const NOTES = {
@@ -211,41 +182,32 @@ function mountText(element, trigger, props, watch) {
     note.textContent = NOTES[view];
     find(".viewer-ramp").hidden = view !== "order";
     const title = find(".viewer-title");
-    title.textContent = { idle: "No text yet", waiting: line.words() }[state] ?? run?.title ?? "";
+    title.textContent = { idle: "No text yet", waiting: life.words() }[state] ?? run?.title ?? "";
     if (state === "stopped") title.append(" ", make("small", "", `stopped at step ${made()} of ${total()}`));
     find(".viewer-empty").textContent = run || state === "waiting" ? "" : props.empty[mode()];
     const one = run?.sides[0], step = one && shown >= 0 ? record(one) : null, many = one?.count > 1;
-    const put = (name, value, rest) => {
-      const place = find(`[data-number="${name}"]`);
-      place.textContent = value;
-      if (rest) place.append(" ", make("span", "", rest));
-    };
     put("step", step ? number(shown + 1) : "–", step && `of ${number(total())}`);
     put("known", step ? number(sum(step.known)) : "–", `of ${number(one ? one.cells * one.count : props.cells)}`);
     put("computed", step ? number(step.computed) : "–", step ? `vs ${number(step.masked)} masked${many ? ", each" : ""}` : "vs a masked model");
-    put("seconds", step ? seconds(step.seconds) : "–", step && "s");
+    put("seconds", step ? clock(step.seconds) : "–", step && "s");
     put("rate", step && step.seconds > 0 ? number(Math.round(rate(one, step))) : "–");
     find(".viewer-numbers .viewer-meter i").style.width = step ? `${Math.min(100, (100 * step.computed) / Math.max(step.masked, 1))}%` : "0";
-    const most = Math.max(1, ...(run?.sides ?? []).map((side) => side.steps.at(-1)?.computed ?? 0));
-    sides.forEach(({ which, places }) => {
+    const most = mostComputed(run?.sides ?? []);
+    sides.forEach(({ which, numbers }) => {
       const side = run?.sides[which], now = side && shown >= 0 ? record(side) : null;
-      if (!places.computed) return;
-      places.computed.textContent = now ? number(now.computed) : "–";
-      places.meter.style.width = now ? `${(100 * now.computed) / most}%` : "0";
-      places.seconds.textContent = now ? `${seconds(now.seconds)} s` : "–";
-      places.rate.textContent = now && now.seconds > 0 ? number(Math.round(rate(side, now))) : "–";
+      numbers?.paint(now, most, now && now.seconds > 0 ? number(Math.round(rate(side, now))) : null);
     });
     const verdict = find(".compare-verdict");
     verdict.textContent = run?.verdict || "";
     if (run?.kind === "compare") verdict.append(make("small", "", `${run.left_out} Steps alternate, and each clock runs only during its own steps.`.trim()));
     else if (!run && mode() === "compare") verdict.textContent = props.left_out;
-    find(".viewer-settings").textContent = run?.summary || "Settings, seed and downloads of your text will be here.";
+    find(".viewer-settings").textContent = run?.summary.replace("top-p", "top\u2011p") || "Settings, seed and downloads of your text will be here.";
     find(".viewer-after").inert = !(finished() && made());
     const copier = find(".text-copy");
     if (!copier.dataset.words) copier.textContent = run && (many || run.sides.length > 1) ? "Copy all" : "Copy text";
     find(".text-keep").hidden = !(run?.kind === "one" && one.latent && one.count === 1);
     find('[data-save="txt"]').textContent = !run || shown === last() ? "Save .txt" : `Save step ${shown + 1}`;
-    root.querySelectorAll(".text-tools").forEach((tools) => { tools.inert = !(finished() && made()); });
+    stage.all(".text-tools").forEach((tools) => { tools.inert = !(finished() && made()); });
     timeline.paint(
       Array.from({ length: made() }, (_, k) => Math.max(...run.sides.map((side) => sum((side.steps[k]?.filled ?? []).map((cells) => cells.length))))),
       step ? `Step ${shown + 1} of ${total()}, ${sum(step.known)} of ${one.cells * one.count} tokens known` : "Nothing to show yet",
@@ -261,8 +223,6 @@ function mountText(element, trigger, props, watch) {
     const texts = run.sides.flatMap(textsAt), whole = texts.length === 1 ? `: ${texts[0].slice(0, 300)}` : `, ${texts.length} texts`;
     find(".text-live").textContent = root.dataset.state === "running" ? `Step ${made()} of ${total()}` : `${root.dataset.state === "done" ? "Finished" : "Stopped"}${whole}`;
   }
-
-  const line = window.pgm.line(CHANNEL, () => root.dataset.state === "waiting" && describe());
 
   /* ---------- moving through the steps ---------- */
   function show(step) {
@@ -281,29 +241,21 @@ function mountText(element, trigger, props, watch) {
     },
   });
 
-  root.querySelectorAll("[data-view]").forEach((button) => button.addEventListener("click", () => {
-    view = root.dataset.view = button.dataset.view;
-    root.querySelectorAll("[data-view]").forEach((other) => other.setAttribute("aria-pressed", other === button));
+  stage.onView((name) => {
+    view = root.dataset.view = name;
     refresh();
-  }));
+  });
   find(".text-copy").addEventListener("click", (event) => copy(everything(), event.currentTarget));
   find(".text-keep").addEventListener("click", () => trigger("keep", { text: 0 }));
-  root.querySelectorAll("[data-reuse]").forEach((button) => button.addEventListener("click", () =>
+  stage.all("[data-reuse]").forEach((button) => button.addEventListener("click", () =>
     trigger("reuse", { what: button.dataset.reuse, side: 0, text: 0 })));
-  root.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () =>
-    trigger("save", { kind: button.dataset.save, step: Math.max(shown, 0) })));
+  stage.onSave((kind) => trigger("save", { kind, step: Math.max(shown, 0) }));
 
   /* ---------- what arrives ---------- */
   function receive() {
     const value = props.value;
-    if (!value || !value.run) return;
-    if (value.error) {
-      settle();
-      window.pgm?.notice(CHANNEL, value.error);
-      return;
-    }
+    if (!life.takes(value)) return;
     if (value.run !== run?.run) {
-      if (refused) return;  // stopped before its first word arrived
       timeline.pause();
       run = value;
       [shown, follow] = [-1, true];
@@ -323,35 +275,31 @@ function mountText(element, trigger, props, watch) {
     }
     if (run.done) {
       root.dataset.state = "done";
-      window.pgm?.running(CHANNEL, false);
+      window.pgm.running("text", false);
     }
     if (follow) shown = last();
     refresh();
     announce();
   }
 
-  function wait() {
-    timeline.pause();
-    refused = false;
-    line.watch();
-    root.dataset.state = "waiting";
-    describe();
-  }
-
-  function stop() {
-    refused = true;
-    settle();
-  }
-
-  function settle() {
-    if (root.dataset.state === "running") root.dataset.state = made() ? "stopped" : "idle";
-    else if (root.dataset.state === "waiting") root.dataset.state = run && made() ? (run.done ? "done" : "stopped") : "idle";
-    if (root.dataset.state === "idle") {
-      run = null;
-      build();
-    } else announce();
-    refresh();
-  }
+  const life = mountRun("text", {
+    holds: (value) => value.run === run?.run,
+    waiting: () => root.dataset.state === "waiting",
+    wait() {
+      timeline.pause();
+      root.dataset.state = "waiting";
+    },
+    settle() {
+      if (root.dataset.state === "running") root.dataset.state = made() ? "stopped" : "idle";
+      else if (root.dataset.state === "waiting") root.dataset.state = run && made() ? (run.done ? "done" : "stopped") : "idle";
+      if (root.dataset.state === "idle") {
+        run = null;
+        build();
+      } else announce();
+      refresh();
+    },
+    describe,
+  });
 
   /* The empty stage has as many columns as there will be. */
   function switchMode() {
@@ -360,10 +308,12 @@ function mountText(element, trigger, props, watch) {
     refresh();
   }
 
-  window.pgm?.register(CHANNEL, { wait, stop, settle });
   readRamp();
   new ResizeObserver(() => { if (element.clientWidth !== width) reserve(); }).observe(element);
-  new MutationObserver(() => { readRamp(); draw(); }).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  stage.onTheme(() => {
+    readRamp();
+    draw();
+  });
   new MutationObserver(switchMode).observe(page, { attributes: true, attributeFilter: ["data-text"] });
   watch("value", receive);
   watch(["cells", "total", "kinds", "left_out"], switchMode);

@@ -68,6 +68,10 @@ class TextModels:
             raise ValueError(f"model must be one of {', '.join(self._infos)}, got {str(name)[:80]!r}")
         return self._infos[name]
 
+    def loaded(self) -> list[str]:
+        """Names of the models that are in memory."""
+        return self._loaded.names() if self._given is None else list(self._given)
+
     def beside(self, name: str) -> tuple[list[str], list[str]]:
         """Names of one model of each kind that can be compared with `name`, itself among them, and the kinds that have
         none. Models compare when they share vocabulary and length.

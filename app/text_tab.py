@@ -2,25 +2,37 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from app import text_form
+from app.controls import (
+    daring,
+    efforts,
+    guidance_strength,
+    how_many,
+    order_choice,
+    seed_choice,
+    segments,
+    slider,
+    step_count,
+)
 from app.limits import Limits
-from app.run_control import PRIVATE, QUICK, gone, refused, run_buttons, seeded, told, wire_run
+from app.record import Record, record
+from app.run_control import PRIVATE, QUICK, awaiting, gone, run_buttons, seeded, told, wire_run
 from app.text_compare import in_step
 from app.text_files import save
 from app.text_form import COMPARE, FIELDS, KEEP, MODES, NEW, Z_MODES, asked
 from app.text_models import KINDS, TextModels
 from app.text_reveal import reveal_one
 from app.text_settings import Latent, defaults, latent_words, usual
-from app.viewer import Record, mailbox, parcel
+from app.viewer import mailbox, wire_saves
 from pgm_text.model_info import TextModelInfo
 from pgm_text.request import SAMPLERS
 
-FOLDER = Path(__file__).parent
+STEP_WORDS = "More steps: fewer words at a time, slower, usually better."
+LENGTH_WORDS = "The most a text may have, your prompt included; it may end earlier."
 SAMPLER_WORDS = "Which tokens come first: as many each step, by chance (two ways), or the surest first."
 NO_Z_YET = "RMDM writes every text from a z of its own: what the text is about. Keep one with the button under a text."
 CHIPS = """
@@ -47,6 +59,7 @@ def _rows(texts: TextModels, limits: Limits, form: Mapping[str, Any], kept: Late
     mode, settings, randomise = asked(texts, limits, form, kept)
     settings = seeded(settings, randomise)
     compared = mode == COMPARE
+    yield from awaiting(texts, *(texts.beside(settings.model)[0] if compared else [settings.model]))
     values = in_step(texts, settings) if compared else reveal_one(texts.pipeline(settings.model), settings)
     with closing(values):
         for index, value in enumerate(values):
@@ -58,12 +71,12 @@ def text_viewer(texts: TextModels, limits: Limits, name: str) -> Record:
 
     Events: `.reuse` ({what: "seed" | "settings", side, text}), `.keep` ({text}) and `.save` ({kind, step}).
     """
-    script = "\n".join((FOLDER / part).read_text(encoding="utf-8") for part in ("timeline.js", "text.js"))
-    return Record(
-        html_template=(FOLDER / "text.html").read_text(encoding="utf-8"),
-        js_on_load=f'{script}\n/* events: "reuse", "keep", "save" */\nmountText(element, trigger, props, watch);',
-        apply_default_css=False,
-        elem_id="text-viewer",
+    return record(
+        "text",
+        ("timeline.js", "stage.js", "run.js", "text.js"),
+        "mountText(element, trigger, props, watch)",
+        "text-viewer",
+        ("reuse", "keep", "save"),
         **stage_settings(texts, limits, name),
         empty={
             "one": "Write a beginning or choose an example, then press Generate. Words appear in any order.",
@@ -97,16 +110,15 @@ def build_text_tab(texts: TextModels, limits: Limits) -> None:
     names = texts.names()
     info = texts.info(names[0])
     first = defaults(info)
-    counts = [count for count in (1, 2, 4, 8) if count <= limits.max_texts]
     with gr.Row(elem_id="text-studio", elem_classes="studio"):
         with gr.Column(elem_id="text-rail", elem_classes="rail"):
-            mode = gr.Radio(
+            mode = segments(
+                "text",
+                "mode",
                 MODES,
-                value=text_form.ONE,
-                label="Show",
-                info="Side by side sets PGM, MDLM and RMDM to the same task.",
-                elem_id="text-mode",
-                elem_classes="segments",
+                text_form.ONE,
+                "Show",
+                "Side by side sets PGM, MDLM and RMDM to the same task.",
             )
             model = gr.Dropdown(
                 [(texts.info(name).title, name) for name in names],
@@ -132,92 +144,36 @@ def build_text_tab(texts: TextModels, limits: Limits) -> None:
                 elem_id="text-examples",
                 prompts=text_form.examples(info),
             )
-            count = gr.Radio(
-                counts,
-                value=1,
-                label="How many",
-                info="They appear together, each from its own seed.",
-                elem_id="text-count",
-                elem_classes="segments",
-            )
+            count = how_many("text", min(limits.max_texts, 8), "They appear together, each from its own seed.")
             buttons = run_buttons("text", "Generate")
             with gr.Column(elem_classes="folds"):
                 with gr.Accordion("How", open=False, elem_classes="fold"):
-                    preset = gr.Radio(
-                        list(info.presets),
-                        value=usual(info),
-                        label="Effort",
-                        info="Sets the controls below as the model's card recommends.",
-                        elem_id="text-preset",
-                        elem_classes="segments",
-                        visible=bool(info.presets),
+                    preset = efforts("text", list(info.presets), usual(info))
+                    steps = step_count("text", limits.max_steps, first.steps, STEP_WORDS)
+                    length = slider(
+                        "text", "length", (1, info.length, 1), first.length, "Length in tokens", LENGTH_WORDS
                     )
-                    steps = gr.Slider(
-                        1,
-                        limits.max_steps,
-                        value=first.steps,
-                        step=1,
-                        label="Steps",
-                        info="More steps: fewer words at a time, slower, usually better.",
-                        elem_id="text-steps",
-                        buttons=[],
-                    )
-                    length = gr.Slider(
-                        1,
-                        info.length,
-                        value=first.length,
-                        step=1,
-                        label="Length in tokens",
-                        info="The most a text may have, your prompt included; it may end earlier.",
-                        elem_id="text-length",
-                        buttons=[],
-                    )
-                    sampler = gr.Radio(
-                        [(name.capitalize(), name) for name in SAMPLERS],
-                        value=first.sampler,
-                        label="Order (sampler)",
-                        info=SAMPLER_WORDS,
-                        elem_id="text-sampler",
-                        elem_classes="segments",
-                    )
+                    sampler = order_choice("text", SAMPLERS, first.sampler, SAMPLER_WORDS)
                 with gr.Accordion("More", open=False, elem_classes="fold"):
-                    seed = gr.Number(
-                        0,
-                        precision=0,
-                        label="Seed",
-                        info="The same seed and settings give the same text again.",
-                        elem_id="text-seed",
+                    seed, randomise = seed_choice("text", "The same seed and settings give the same text again.")
+                    temperature = daring(
+                        "text", limits, first.temperature, "0 takes the likeliest token, and texts repeat themselves."
                     )
-                    randomise = gr.Checkbox(True, label="New seed every time", elem_id="text-randomise")
-                    temperature = gr.Slider(
-                        0,
-                        limits.max_temperature,
-                        value=first.temperature,
-                        step=0.05,
-                        label="Temperature",
-                        info="How daring each choice is. 0 takes the likeliest token, and texts repeat themselves.",
-                        elem_id="text-temperature",
-                        buttons=[],
+                    top_p = slider(
+                        "text",
+                        "top-p",
+                        (0.05, 1, 0.01),
+                        first.top_p,
+                        "Only the likeliest tokens (top-p)",
+                        "Chooses among tokens that together hold this share of the probability. 1 allows all.",
                     )
-                    top_p = gr.Slider(
-                        0.05,
-                        1,
-                        value=first.top_p,
-                        step=0.01,
-                        label="Only the likeliest tokens (top-p)",
-                        info="Chooses among tokens that together hold this share of the probability. 1 allows all.",
-                        elem_id="text-top-p",
-                        buttons=[],
-                    )
-                    blank = gr.Slider(
-                        1,
-                        min(16, info.length),
-                        value=first.blank_tokens,
-                        step=1,
-                        label="Length of a blank in tokens",
-                        info="How much room a blank of the prompt has.",
-                        elem_id="text-blank",
-                        buttons=[],
+                    blank = slider(
+                        "text",
+                        "blank",
+                        (1, min(16, info.length), 1),
+                        first.blank_tokens,
+                        "Length of a blank in tokens",
+                        "How much room a blank of the prompt has.",
                     )
                 latent_fold = gr.Accordion(
                     "The z of the text",
@@ -227,14 +183,7 @@ def build_text_tab(texts: TextModels, limits: Limits) -> None:
                     visible=bool(info.latent_width),
                 )
                 with latent_fold:
-                    z_mode = gr.Radio(
-                        Z_MODES,
-                        value=NEW,
-                        label="Where z comes from",
-                        info=NO_Z_YET,
-                        elem_id="text-z-mode",
-                        elem_classes="segments",
-                    )
+                    z_mode = segments("text", "z-mode", Z_MODES, NEW, "Where z comes from", NO_Z_YET)
                     walk_to = gr.Number(
                         1,
                         precision=0,
@@ -242,26 +191,16 @@ def build_text_tab(texts: TextModels, limits: Limits) -> None:
                         info="All texts of a walk share one seed, so that only z changes.",
                         elem_id="text-walk-to",
                     )
-                    stops = gr.Slider(
-                        2,
-                        min(text_form.MOST_STOPS, limits.max_texts),
-                        value=min(5, limits.max_texts),
-                        step=1,
-                        label="Stops of the walk",
-                        info="Texts from the kept z to the other one, both included.",
-                        elem_id="text-stops",
-                        buttons=[],
+                    most_stops = min(text_form.MOST_STOPS, limits.max_texts)
+                    stops = slider(
+                        "text",
+                        "stops",
+                        (2, most_stops, 1),
+                        min(5, most_stops),
+                        "Stops of the walk",
+                        "Texts from the kept z to the other one, both included.",
                     )
-                    guidance = gr.Slider(
-                        0,
-                        limits.max_guidance,
-                        value=first.guidance_scale,
-                        step=0.1,
-                        label="How strongly to follow z (guidance)",
-                        info="0 is off and twice as fast.",
-                        elem_id="text-guidance",
-                        buttons=[],
-                    )
+                    guidance = guidance_strength("text", limits, first.guidance_scale, "z")
         with gr.Column(elem_id="text-stage", elem_classes="stage"):
             stage = text_viewer(texts, limits, names[0])
             post = mailbox()
@@ -299,14 +238,6 @@ def build_text_tab(texts: TextModels, limits: Limits) -> None:
         latent = text_form.latent_of(value, event.text)
         return latent, gr.Radio(value=KEEP, info=kept_words(latent)), gr.Accordion(open=True), True
 
-    def on_save(value: dict | None, event: gr.EventData) -> dict[str, str]:
-        if not value:
-            raise gone()
-        try:
-            return parcel(*save(value, event.kind, event.step))
-        except (ValueError, TypeError, IndexError) as fault:
-            raise refused(fault) from fault
-
     how_fields = [steps, length, sampler, temperature, top_p]
     wire_run("text", buttons, limits, on_generate, [kept, *fields], [stage, session, seed])
     mode.change(None, mode, None, js="(mode) => { document.documentElement.dataset.text = mode; }", **PRIVATE)
@@ -318,7 +249,7 @@ def build_text_tab(texts: TextModels, limits: Limits) -> None:
     chips.pick(on_pick, None, prompt, **QUICK)
     stage.reuse(on_reuse, session, fields, **QUICK)
     stage.keep(on_keep, session, [kept, z_mode, latent_fold, randomise], **QUICK)
-    stage.save(on_save, session, post, **PRIVATE, show_progress="hidden", concurrency_limit=4)
+    wire_saves(stage, session, post, lambda value, event: save(value, event.kind, event.step))
 
 
 def _dressed(info: TextModelInfo) -> list[Any]:

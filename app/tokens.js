@@ -14,15 +14,12 @@ function mountTokens(element, trigger, props, watch) {
     difference: `How far the two are apart, ${AMPLIFIED} times enlarged. Black is exact.`,
     codes: "One number per cell. Similar codes have similar colours.",
   };
-  const root = element.querySelector(".viewer");
-  const find = (selector) => root.querySelector(selector);
+  const stage = mountStage(element), { root, find, all, colour, put } = stage;
   const canvas = find(".viewer-canvas"), input = find(".tokens-number input"), whole = find(".tokens-all input");
   let value = null, codes = [], palette = {}, pictures = {}, difference = null;
   let view = "codes", pointed = -1, pinned = -1, entries = [], asked = 0, rebuilt = null;
 
-  const colour = (name) => getComputedStyle(element).getPropertyValue(name).trim();
   const grid = () => value?.grid || props.grid, size = () => value?.size || props.size;
-  const number = (one) => one.toLocaleString("en");
   const focus = () => (pointed >= 0 ? pointed : pinned);
   const same = (cell) => codes.reduce((found, code, k) => (code === codes[cell] ? [...found, k] : found), []);
   const swaps = () => (value ? codes.filter((code, k) => code !== value.codes[k]).length : 0);
@@ -80,7 +77,7 @@ function mountTokens(element, trigger, props, watch) {
 
   function draw() {
     paint(canvas, view, true);
-    root.querySelectorAll(".tokens-strip canvas").forEach((small) => paint(small, small.dataset.shows, false));
+    all(".tokens-strip canvas").forEach((small) => paint(small, small.dataset.shows, false));
   }
 
   function fit(space, side) {
@@ -91,18 +88,10 @@ function mountTokens(element, trigger, props, watch) {
   function resize() {
     const width = find(".tokens-left").clientWidth;
     if (!width) return;
-    const density = window.devicePixelRatio || 1, [across, down] = size(), most = Math.max(across, down);
-    const put = (target, scale) => {
-      target.width = Math.round(across * scale * density);
-      target.height = Math.round(down * scale * density);
-      target.style.width = `${across * scale}px`;
-      target.style.height = `${down * scale}px`;
-    };
-    const phone = window.matchMedia("(max-width: 767px)").matches;
-    put(canvas, fit(phone ? width : Math.min(width, Math.max(384, Math.min(640, window.innerHeight - 330))), most));
-    find(".tokens-left").style.setProperty("--stage", `${phone ? width : canvas.clientWidth || width}px`);
+    sizeStage(canvas, size(), width, fit, 330);
+    find(".tokens-left").style.setProperty("--stage", `${window.matchMedia("(max-width: 767px)").matches ? width : canvas.clientWidth || width}px`);
     const room = Math.min(128, ((canvas.clientWidth || width) - 36) / 4);
-    root.querySelectorAll(".tokens-strip canvas").forEach((small) => put(small, fit(room, most)));
+    all(".tokens-strip canvas").forEach((small) => sizeCanvas(small, size(), fit(room, Math.max(...size()))));
     draw();
   }
 
@@ -132,17 +121,12 @@ function mountTokens(element, trigger, props, watch) {
 
   /* ---------- words ---------- */
   function describe() {
-    const put = (name, text, rest) => {
-      const place = find(`[data-number="${name}"]`);
-      place.textContent = text;
-      if (rest) place.append(" ", Object.assign(document.createElement("span"), { textContent: rest }));
-    };
     const psnr = rebuilt?.psnr;
     put("psnr", !value ? "–" : psnr === null ? "Exact" : psnr.toFixed(1), value && psnr !== null ? "dB" : "");
     put("cells", grid().join(" × "));
     put("used", value ? number(new Set(codes).size) : "–", value ? `of ${number(value.codebook)}` : "");
     put("swapped", value ? number(swaps()) : "–");
-    find(".viewer-title").textContent = root.dataset.state === "waiting" ? line.words() : value?.title ?? "No picture yet";
+    find(".viewer-title").textContent = root.dataset.state === "waiting" ? life.words() : value?.title ?? "No picture yet";
     find(".viewer-empty").textContent = value || root.dataset.state === "waiting" ? "" : props.empty;
     find("#tokens-help").textContent = NOTES[view];
     find(".tokens-agree").textContent = value?.agreeing == null ? ""
@@ -151,8 +135,6 @@ function mountTokens(element, trigger, props, watch) {
     find(".tokens-reset").hidden = !swaps();
     aboutCell();
   }
-
-  const line = window.pgm.line(CHANNEL, () => root.dataset.state === "waiting" && describe());
 
   function aboutCell() {
     const cell = focus(), columns = grid()[1];
@@ -184,7 +166,7 @@ function mountTokens(element, trigger, props, watch) {
       button.setAttribute("aria-label", `${k ? "Swap in code" : "This code,"} ${entry.code}`);
       button.disabled = !k;
       const swatch = Object.assign(new Image(), { src: entry.swatch, alt: "" });
-      button.append(swatch, Object.assign(document.createElement("span"), { textContent: entry.code }));
+      button.append(swatch, make("span", "", entry.code));
       button.addEventListener("click", () => swap(entry.code, entry.colour));
       return button;
     }));
@@ -207,10 +189,10 @@ function mountTokens(element, trigger, props, watch) {
 
   function swap(code, tint) {
     if (!value || pinned < 0 || !Number.isInteger(code) || code < 0 || code >= value.codebook) {
-      window.pgm?.notice(CHANNEL, value ? `A code is a whole number from 0 to ${value.codebook - 1}.` : "");
+      window.pgm.notice(CHANNEL, value ? `A code is a whole number from 0 to ${value.codebook - 1}.` : "");
       return;
     }
-    window.pgm?.notice(CHANNEL, "");
+    window.pgm.notice(CHANNEL, "");
     const where = whole.checked ? same(pinned) : [pinned];
     for (const cell of where) codes[cell] = code;
     if (tint) palette[code] = tint;
@@ -228,8 +210,8 @@ function mountTokens(element, trigger, props, watch) {
 
   function look(which) {
     view = which;
-    root.querySelectorAll("[data-view]").forEach((button) => button.setAttribute("aria-pressed", button.dataset.view === view));
-    root.querySelectorAll(".tokens-strip button").forEach((button) => button.setAttribute("aria-pressed", button.dataset.pick === view));
+    stage.press(view);
+    all(".tokens-strip button").forEach((button) => button.setAttribute("aria-pressed", button.dataset.pick === view));
     describe();
     draw();
   }
@@ -287,14 +269,14 @@ function mountTokens(element, trigger, props, watch) {
     decode();
     pin(pinned);
   });
-  root.querySelectorAll("[data-view]").forEach((button) => button.addEventListener("click", () => look(button.dataset.view)));
+  stage.onView(look);
   find(".tokens-strip").replaceChildren(...VIEWS.map((which) => {
     const button = Object.assign(document.createElement("button"), { type: "button" });
     button.dataset.pick = which;
     button.setAttribute("aria-pressed", which === view);
     const small = document.createElement("canvas");
     small.dataset.shows = which;
-    button.append(small, Object.assign(document.createElement("span"), { textContent: NAMES[which] }));
+    button.append(small, make("span", "", NAMES[which]));
     button.addEventListener("click", () => look(which));
     return button;
   }));
@@ -302,13 +284,7 @@ function mountTokens(element, trigger, props, watch) {
   /* ---------- what arrives ---------- */
   function receive() {
     const fresh = props.value;
-    if (!fresh) return;
-    if (fresh.error) {
-      settle();
-      window.pgm?.notice(CHANNEL, fresh.error);
-      return;
-    }
-    if (!fresh.run || fresh.run === value?.run) return;
+    if (!life.takes(fresh) || fresh.run === value?.run) return;
     value = fresh;
     codes = fresh.codes.slice();
     palette = { ...fresh.palette };
@@ -323,13 +299,20 @@ function mountTokens(element, trigger, props, watch) {
     root.dataset.state = value ? "done" : "idle";
     describe();
     draw();
-    window.pgm?.running(CHANNEL, false);
+    window.pgm.running(CHANNEL, false);
   }
 
+  const life = mountRun(CHANNEL, {
+    holds: (fresh) => fresh.run === value?.run,
+    waiting: () => root.dataset.state === "waiting",
+    wait() { root.dataset.state = "waiting"; },
+    settle,
+    describe,
+  });
   watch("value", receive);
   watch("looked", () => {
     const found = props.looked;
-    if (found?.error) window.pgm?.notice(CHANNEL, found.error);
+    if (found?.error) window.pgm.notice(CHANNEL, found.error);
     if (!found?.entries || pinned < 0 || found.code !== codes[pinned]) return;
     entries = found.entries;
     palette[found.code] = entries[0].colour;
@@ -341,24 +324,15 @@ function mountTokens(element, trigger, props, watch) {
     if (!found || found.token !== `${value?.run}-${asked}`) return;  // an answer to an earlier swap
     root.removeAttribute("data-decoding");
     if (found.error) {
-      window.pgm?.notice(CHANNEL, found.error);
+      window.pgm.notice(CHANNEL, found.error);
       return;
     }
     rebuilt = found;
     load("rebuilt", found.rebuilt);
     describe();
   });
-  window.pgm?.register(CHANNEL, {
-    wait() {
-      line.watch();
-      root.dataset.state = "waiting";
-      describe();
-    },
-    stop: settle,
-    settle,
-  });
   new ResizeObserver(resize).observe(element);
-  new MutationObserver(draw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  stage.onTheme(draw);
   showEntries();
   resize();
   describe();

@@ -2,6 +2,7 @@
 
 import base64
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,15 @@ from app.faults import failure, sentence
 from app.image_tab import taken
 from app.limits import Limits
 from app.models import Models
+from app.record import Record, record
 from app.reveal import picture_at
-from app.run_control import WORKER
-from app.viewer import FOLDER, Record
+from app.run_control import WORKER, loading
 from tokenizer.image_files import SUFFIXES, open_picture
 
 log = logging.getLogger(__name__)
 
-EMPTY = "Choose a picture or drop one here, or take the current one from the image tab."
-NOTHING = "There is no picture in the image tab yet; generate one there first."
+EMPTY = "Choose a picture or drop one here, or take the one from the Image tab."
+NOTHING = "There is no picture in the Image tab yet; generate one there first."
 WORDS = """
 A picture is cut into cells. For each cell the tokenizer keeps one number, the entry of its *codebook* that fits best;
 the decoder paints the picture back from these numbers alone. Point at a cell to see its code and every other cell with
@@ -35,12 +36,12 @@ def token_viewer(name: str, models: Models) -> Record:
     Events: `.look` ({model, code}) and `.swap` ({model, codes, original: data URL}); their answers are props.
     """
     info = models.info(name)
-    return Record(
-        html_template=(FOLDER / "tokens.html").read_text(encoding="utf-8"),
-        js_on_load=(FOLDER / "tokens.js").read_text(encoding="utf-8")
-        + '\n/* events: "look", "swap" */\nmountTokens(element, trigger, props, watch);',
-        apply_default_css=False,
-        elem_id="tokens-viewer",
+    return record(
+        "tokens",
+        ("cells.js", "stage.js", "run.js", "tokens.js"),
+        "mountTokens(element, trigger, props, watch)",
+        "tokens-viewer",
+        ("look", "swap"),
         grid=list(info.grid),
         size=[info.image_size, info.image_size],
         empty=EMPTY,
@@ -52,8 +53,8 @@ def token_viewer(name: str, models: Models) -> Record:
 def codes_of(value: dict[str, Any], picture: int, step: int) -> list[int]:
     """The codes a reveal had for a picture after a step, row by row, -1 where unknown."""
     codes = [-1] * (value["grid"][0] * value["grid"][1])
-    for record in value["steps"][: step + 1]:
-        for cell, code in zip(record["filled"][picture], record["codes"][picture], strict=True):
+    for one in value["steps"][: step + 1]:
+        for cell, code in zip(one["filled"][picture], one["codes"][picture], strict=True):
             codes[cell] = code
     return codes
 
@@ -85,7 +86,7 @@ def build_tokens_tab(models: Models, limits: Limits, model: gr.Dropdown, session
                     size="lg",
                     elem_id="tokens-upload",
                 )
-                current = gr.Button("Take the current one", size="lg", elem_id="tokens-current")
+                current = gr.Button("From the Image tab", size="lg", elem_id="tokens-current")
                 gr.HTML(
                     html_template='<p class="notice" id="tokens-notice" role="alert"></p>',
                     js_on_load=None,
@@ -95,6 +96,13 @@ def build_tokens_tab(models: Models, limits: Limits, model: gr.Dropdown, session
         with gr.Column(elem_id="tokens-stage", elem_classes="stage"):
             stage = token_viewer(models.names()[0], models)
     place = gr.JSON(visible=False)
+
+    def told(work: Any, *names: str) -> Iterator[dict[str, Any]]:
+        """That a model is being loaded, if it has to be; then the outcome of `work`, or one sentence."""
+        words = loading(models, *names)
+        if words:
+            yield {"loading": words}
+        yield answered(work)
 
     def answered(work: Any) -> dict[str, Any]:
         """The outcome of `work`, or one sentence."""
@@ -106,15 +114,17 @@ def build_tokens_tab(models: Models, limits: Limits, model: gr.Dropdown, session
             log.exception("the tokenizer failed")
             return {"error": failure(fault)}
 
-    def on_upload(name: str, path: str) -> dict[str, Any]:
+    def on_upload(name: str, path: str) -> Iterator[dict[str, Any]]:
         title = Path(path).name[:80]
         content = taken(path)
-        return answered(
-            lambda: tokens.read_tokens(models.pipeline(name), open_picture(content, limits.max_pixels), title)
-        )
 
-    def on_current(value: dict | None, at: dict | None) -> dict[str, Any]:
-        return answered(lambda: take(models, value, at))
+        def work() -> dict[str, Any]:
+            return tokens.read_tokens(models.pipeline(name), open_picture(content, limits.max_pixels), title)
+
+        yield from told(work, name)
+
+    def on_current(value: dict | None, at: dict | None) -> Iterator[dict[str, Any]]:
+        yield from told(lambda: take(models, value, at), *([value["settings"]["model"]] if value else []))
 
     def on_look(event: gr.EventData) -> Any:
         return gr.HTML(looked=answered(lambda: tokens.similar(models.pipeline(str(event.model)), event.code)))

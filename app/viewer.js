@@ -7,11 +7,8 @@
    starts from) and before (the picture as it was).
    `filled`, `codes` and `previews` have one entry per picture; indices count cells row by row. Steps only ever grow. */
 function mountViewer(element, trigger, props, watch) {
-  const root = element.querySelector(".viewer");
-  const find = (selector) => root.querySelector(selector);
-  const canvas = find(".viewer-canvas"), strip = find(".viewer-strip");
-  const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
-  const GLOW = 600, channel = props.channel;
+  const stage = mountStage(element), { root, find, colour, put } = stage;
+  const canvas = find(".viewer-canvas"), strip = find(".viewer-strip"), channel = props.channel;
 
   let run = null;        // the value shown, null before the first run
   let images = [];       // images[step][picture]: decoded previews
@@ -19,11 +16,9 @@ function mountViewer(element, trigger, props, watch) {
   let codes = [];        // codes[picture][cell]
   let start = null, original = null;  // of an edit: what it starts from, and the picture as it was
   let shown = -1, picture = 0, view = "picture", lines = true;
-  let follow = true, refused = false, glowFrom = 0, frame = 0, hint = "";
+  let follow = true, hint = "";
   let grid = props.grid || [16, 16], size = props.size || [64, 64];
 
-  const colour = (name) => getComputedStyle(element).getPropertyValue(name).trim();
-  const number = (value) => value.toLocaleString("en");
   const last = () => (run ? run.steps.length - 1 : -1);
   const finished = () => ["done", "stopped"].includes(root.dataset.state);
   const clean = () => finished() && shown === last();  // the finished picture carries no marks
@@ -41,35 +36,22 @@ function mountViewer(element, trigger, props, watch) {
   function resize() {
     const width = element.clientWidth;
     if (!width) return;
-    const phone = window.matchMedia("(max-width: 767px)").matches;
-    const space = phone ? width : Math.min(width, Math.max(384, Math.min(640, window.innerHeight - 312)));
-    const scale = fitWhole(space, Math.max(...size));
-    const density = window.devicePixelRatio || 1;
-    canvas.width = Math.round(size[0] * scale * density);
-    canvas.height = Math.round(size[1] * scale * density);
-    canvas.style.width = `${size[0] * scale}px`;
-    canvas.style.height = `${size[1] * scale}px`;
-    root.style.setProperty("--stage", phone ? "100%" : `${Math.min(width, Math.max(size[0] * scale, 512))}px`);
-    const across = row(Math.min(width, 892));
+    root.style.setProperty("--stage", sizeStage(canvas, size, width));
+    const across = row(Math.min(width, 892)), small = fitWhole(across.side, Math.max(...size));
     strip.style.maxWidth = `${across.width}px`;
-    for (const thumb of strip.querySelectorAll("canvas")) {
-      const small = fitWhole(across.side, Math.max(...size));
-      thumb.width = Math.round(size[0] * small * density);
-      thumb.height = Math.round(size[1] * small * density);
-      thumb.style.width = `${size[0] * small}px`;
-      thumb.style.height = `${size[1] * small}px`;
-    }
+    strip.querySelectorAll("canvas").forEach((thumb) => sizeCanvas(thumb, size, small));
     draw();
   }
 
   /* ---------- drawing ---------- */
   function drawPicture(target, which, marks) {
-    const stage = target === canvas, age = calm.matches ? 1 : Math.min((performance.now() - glowFrom) / GLOW, 1);
+    const large = target === canvas;
     drawCells(target, {
-      grid, size, shown, lines: stage && lines, view: stage ? view : "picture", colour,
-      total: run?.total || 1, born: run ? born[which] : null, codes: codes[which], image: view === "before" && stage ? original : images[shown]?.[which] ?? start,
+      grid, size, shown, lines: large && lines, view: large ? view : "picture", colour,
+      total: run?.total || 1, born: run ? born[which] : null, codes: codes[which],
+      image: view === "before" && large ? original : images[shown]?.[which] ?? start,
       hint: run?.given ? { has: () => true } : run ? new Set() : firstCells(grid, Math.round((grid[0] * grid[1]) / 9)),
-      glow: marks ? { age, fades: clean() } : null, font: getComputedStyle(find(".viewer-seed")).fontFamily,
+      glow: marks ? { age: glow.age(), fades: clean() } : null, font: getComputedStyle(find(".viewer-seed")).fontFamily,
     });
   }
 
@@ -78,19 +60,13 @@ function mountViewer(element, trigger, props, watch) {
     strip.querySelectorAll("canvas").forEach((thumb, which) => drawPicture(thumb, which, false));
   }
 
-  function animate() {
-    cancelAnimationFrame(frame);
-    const tick = () => {
-      drawPicture(canvas, picture, true);
-      if (performance.now() - glowFrom < GLOW) frame = requestAnimationFrame(tick);
-    };
-    frame = requestAnimationFrame(tick);
-  }
+  const glow = mountGlow(() => drawPicture(canvas, picture, true));
 
   /* ---------- words and numbers ---------- */
   const NOTES = {
     before: "The picture as it was before the edit.",
     edit: "Tinted cells are drawn anew around the rest, which is known from the start.",
+    edited: "A part was drawn anew around the rest. Before shows the picture as it was.",
     picture: "Cells fill in as their codes become known; this step's cells are in the accent colour.",
     codes: "Each cell is one code: the number of an entry in the tokenizer's codebook.",
     halton: "Dark came first, pale last. Halton scatters each step evenly, like rain.",
@@ -101,13 +77,8 @@ function mountViewer(element, trigger, props, watch) {
 
   function describe() {
     const note = find(".viewer-note p");
-    note.textContent = view === "order" ? NOTES[run?.sampler || props.sampler] || NOTES.halton : NOTES[view === "picture" && run?.given ? "edit" : view];
+    note.textContent = view === "order" ? NOTES[run?.sampler || props.sampler] || NOTES.halton : NOTES[view === "picture" && run?.given ? (clean() ? "edited" : "edit") : view];
     find(".viewer-ramp").hidden = view !== "order";
-    const put = (name, value, rest) => {
-      const place = find(`[data-number="${name}"]`);
-      place.textContent = value;
-      if (rest) place.append(" ", Object.assign(document.createElement("span"), { textContent: rest }));
-    };
     const step = run?.steps[shown];
     if (!step) {
       put("step", "–");
@@ -122,24 +93,22 @@ function mountViewer(element, trigger, props, watch) {
       put("seconds", step.seconds.toFixed(step.seconds < 10 ? 1 : 0), "s");
       find(".viewer-meter i").style.width = `${Math.min(100, (100 * step.computed) / Math.max(step.masked, 1))}%`;
     }
-    const words = { idle: "No picture yet", waiting: line.words() }[root.dataset.state];
+    const words = { idle: "No picture yet", waiting: life.words() }[root.dataset.state];
     const title = find(".viewer-title");
     title.textContent = words ?? run?.title ?? "";
     if (root.dataset.state === "stopped") {
-      title.append(" ", Object.assign(document.createElement("small"), { textContent: `stopped at step ${last() + 1} of ${run.total}` }));
+      title.append(" ", make("small", "", `stopped at step ${last() + 1} of ${run.total}`));
     }
     find(".viewer-empty").textContent = run || root.dataset.state === "waiting" ? "" : hint || props.empty || "";
     canvas.setAttribute("aria-label", step ? `${run.title}, step ${shown + 1} of ${run.total}` : "Empty grid of codes");
     find('[data-save="png"]').textContent = shown === last() || !run ? "Save PNG" : `Save step ${shown + 1}`;
-    find(".viewer-seed").textContent = run ? `Seed ${run.seeds[picture]}` : "Seed –";
+    if (!find(".viewer-seed").dataset.words) find(".viewer-seed").textContent = run ? `Seed ${run.seeds[picture]}` : "Seed –";
     find(".viewer-settings").textContent = run?.summary || "Settings, seed and downloads of your picture will be here.";
     find('[data-save="zip"]').hidden = (run?.count || 1) < 2;
     find('[data-save="mp4"]').hidden = !props.movies;
     find(".viewer-link").hidden = Boolean(run && !run.links);
     find(".viewer-after").inert = !(finished() && run);
   }
-
-  const line = window.pgm.line(channel, () => root.dataset.state === "waiting" && describe());
 
   const timeline = mountTimeline(find(".viewer-timeline"), { last, shown: () => shown, show, steer: scrub });
   const buildTicks = () => timeline.build(run ? run.total : props.total || 32);
@@ -169,13 +138,12 @@ function mountViewer(element, trigger, props, watch) {
   function refresh() { describe(); paintTicks(); }
 
   /* ---------- moving through the steps ---------- */
-  function show(step, glow) {
+  function show(step, bright) {
     if (last() < 0) return;
     shown = Math.min(Math.max(step, 0), last());
-    glowFrom = glow && !calm.matches ? performance.now() : -GLOW;
+    glow.set(bright);
     refresh();
     draw();
-    if (glow) animate();
   }
 
   function choose(which) {
@@ -190,33 +158,20 @@ function mountViewer(element, trigger, props, watch) {
     follow = shown === last();
   }
 
-  root.querySelectorAll("[data-view]").forEach((button) => button.addEventListener("click", () => {
-    view = button.dataset.view;
-    root.querySelectorAll("[data-view]").forEach((other) => other.setAttribute("aria-pressed", other === button));
+  stage.onView((name) => {
+    view = name;
     refresh();
     draw();
-  }));
-  find(".viewer-grid").addEventListener("click", (event) => {
-    lines = !lines;
-    event.currentTarget.setAttribute("aria-pressed", lines);
+  });
+  stage.onGrid((on) => {
+    lines = on;
     draw();
   });
-
-  find(".viewer-seed").addEventListener("click", async (event) => {
-    const button = event.currentTarget;
-    try {
-      await navigator.clipboard.writeText(String(run.seeds[picture]));
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "Copy blocked";
-    }
-    setTimeout(describe, 1200);
-  });
-  find(".viewer-link").addEventListener("click", (event) => window.pgm?.copyLink(run.links[picture], event.currentTarget));
-  root.querySelectorAll("[data-reuse]").forEach((button) => button.addEventListener("click", () =>
+  find(".viewer-seed").addEventListener("click", (event) => window.pgm.copy(String(run.seeds[picture]), event.currentTarget).then(describe));
+  find(".viewer-link").addEventListener("click", (event) => window.pgm.copyLink(run.links[picture], event.currentTarget));
+  stage.all("[data-reuse]").forEach((button) => button.addEventListener("click", () =>
     trigger("reuse", { what: button.dataset.reuse, picture })));
-  root.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () =>
-    trigger("save", { kind: button.dataset.save, picture, step: shown })));
+  stage.onSave((kind) => trigger("save", { kind, picture, step: shown }));
 
   /* ---------- what arrives ---------- */
   function load(source) {
@@ -228,16 +183,8 @@ function mountViewer(element, trigger, props, watch) {
 
   function receive() {
     const value = props.value;
-    if (!value || !value.run) return;
-    if (value.error) {
-      settle();
-      window.pgm?.notice(channel, value.error);
-      return;
-    }
-    if (value.run !== run?.run) {
-      if (refused) return;  // stopped before its first word arrived
-      begin(value);
-    }
+    if (!life.takes(value)) return;
+    if (value.run !== run?.run) begin(value);
     const before = last(), had = images.length;
     run = value;
     for (let k = had; k < run.steps.length; k++) {
@@ -251,7 +198,7 @@ function mountViewer(element, trigger, props, watch) {
     if (run.done) {
       if (root.dataset.state !== "done") window.dispatchEvent(new CustomEvent("pgm:done", { detail: { channel, value } }));
       root.dataset.state = "done";
-      window.pgm?.running(channel, false);
+      window.pgm.running(channel, false);
     }
     const latest = images[last()]?.[picture];
     const reveal = () => (follow && run === value ? show(last(), last() > had - 1 || run.done) : refresh());
@@ -280,35 +227,34 @@ function mountViewer(element, trigger, props, watch) {
     resize();
   }
 
-  function wait() {
-    pause();
-    refused = false;
-    line.watch();
-    root.dataset.state = "waiting";
-    describe();
-  }
-
-  function stop() {
-    refused = true;
-    if (root.dataset.state === "running" && last() >= 0) {
-      root.dataset.state = "stopped";
-      show(shown, true);
-    } else settle();
-    refresh();
-  }
-
-  function settle() {
-    if (root.dataset.state === "running") root.dataset.state = last() >= 0 ? "stopped" : "idle";
-    else if (root.dataset.state === "waiting") root.dataset.state = run ? (run.done ? "done" : "stopped") : "idle";
-    refresh();
-    draw();
-  }
+  const life = mountRun(channel, {
+    holds: (value) => value.run === run?.run,
+    waiting: () => root.dataset.state === "waiting",
+    wait() {
+      pause();
+      root.dataset.state = "waiting";
+    },
+    settle() {
+      if (root.dataset.state === "running" && last() >= 0) {
+        root.dataset.state = "stopped";
+        show(shown, true);
+      } else if (root.dataset.state === "running") root.dataset.state = "idle";
+      else if (root.dataset.state === "waiting") root.dataset.state = run ? (run.done ? "done" : "stopped") : "idle";
+      refresh();
+      draw();
+    },
+    describe,
+    hint(text) {
+      hint = text;
+      describe();
+    },
+    at: () => ({ picture, step: shown }),
+  });
 
   find('[data-view="before"]').hidden = !props.before;
   if (props.again?.length) [find('[data-reuse="settings"]').textContent, find('[data-reuse="settings"]').title] = props.again;
-  window.pgm?.register(channel, { wait, stop, settle, hint: (text) => { hint = text; describe(); }, at: () => ({ picture, step: shown }) });
   new ResizeObserver(resize).observe(element);
-  new MutationObserver(draw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  stage.onTheme(draw);
   window.addEventListener("resize", resize);
   watch("value", receive);
   watch(["grid", "size", "total"], () => {

@@ -1,19 +1,16 @@
-"""The viewer of a reveal as a Gradio component, and the mailbox through which a file reaches the visitor's disk.
-
-Both are `gr.HTML` with fixed markup: their value is a plain dict that the script reads, the markup never changes.
-They are made by functions: Gradio would send the arguments of a constructor of ours to the browser as settings.
-"""
+"""The viewer of a reveal as a Gradio component, and the mailbox through which a file reaches the visitor's disk."""
 
 import base64
 import secrets
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
 
 from app.downloads import has_movies
+from app.record import Record, record
+from app.run_control import PRIVATE, gone, refused
 
-FOLDER = Path(__file__).parent
 MAILBOX = """
 watch("value", () => {
   const file = props.value;
@@ -27,13 +24,6 @@ watch("value", () => {
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 });
 """
-
-
-class Record(gr.HTML):
-    """A `gr.HTML` whose value is a dict for its script."""
-
-    def api_info(self) -> dict[str, Any]:
-        return {"type": "object"}
 
 
 def viewer(
@@ -53,12 +43,12 @@ def viewer(
     again: other words and title for the button that reuses settings; before: offer the picture an edit started from.
     Events: `.reuse` ({what: "seed" | "settings", picture}) and `.save` ({kind, picture, step}).
     """
-    script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("cells.js", "timeline.js", "viewer.js"))
-    return Record(
-        html_template=(FOLDER / "viewer.html").read_text(encoding="utf-8"),
-        js_on_load=f'{script}\n/* events: "reuse", "save" */\nmountViewer(element, trigger, props, watch);',
-        apply_default_css=False,
-        elem_id=f"{channel}-viewer",
+    return record(
+        "viewer",
+        ("cells.js", "timeline.js", "stage.js", "run.js", "viewer.js"),
+        "mountViewer(element, trigger, props, watch)",
+        f"{channel}-viewer",
+        ("reuse", "save"),
         channel=channel,
         grid=list(grid),
         size=list(size),
@@ -73,6 +63,24 @@ def viewer(
 def mailbox() -> Record:
     """Hands a file to the browser as a download without writing it to the server's disk; its value is a `parcel`."""
     return Record(html_template="<span></span>", js_on_load=MAILBOX, apply_default_css=False)
+
+
+def wire_saves(
+    stage: Record, kept: gr.State, post: Record, save: Callable[[Any, gr.EventData], tuple[str, str, bytes]]
+) -> None:
+    """Join a stage's `.save` with a mailbox. save: what is kept of the run, and the event, to name, type and content;
+    its ValueError is told in one sentence.
+    """
+
+    def on_save(value: Any, event: gr.EventData) -> dict[str, str]:
+        if not value:
+            raise gone()
+        try:
+            return parcel(*save(value, event))
+        except (ValueError, TypeError, IndexError) as fault:
+            raise refused(fault) from fault
+
+    stage.save(on_save, kept, post, **PRIVATE, show_progress="hidden", concurrency_limit=4)
 
 
 def parcel(name: str, media_type: str, content: bytes) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Shared by the page's tests: the stand-in pipeline, a served page, and a visitor with a browser."""
 
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -98,6 +99,15 @@ def browser(chromium: str) -> Iterator[Any]:
         running = playwright.chromium.launch(executable_path=chromium, args=BROWSER_FLAGS)
         yield running
         running.close()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """Path of axe-core's script, which the package axe-playwright-python ships."""
+    found = importlib.util.find_spec("axe_playwright_python")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("axe-playwright-python is not installed")
+    return str(Path(found.submodule_search_locations[0]) / "axe.min.js")
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_endpoints_are_mcp_tools_that_read_well(pipeline, monkeypatch):
     page.launch(**launch_settings(page), prevent_thread_lock=True, quiet=True, inbrowser=False, ssr_mode=False)
     try:
         tools = {tool["name"]: tool for tool in httpx.get(f"{page.local_url}gradio_api/mcp/schema", timeout=20).json()}
-        assert sorted(tools) == ["edit", "generate", "generate_steps", "text"]
+        assert sorted(tools) == ["edit", "generate", "generate_steps", "text", "text_steps"]
         for name, arguments in (("generate", GENERATED), ("edit", EDITED)):
             properties = tools[name]["inputSchema"]["properties"]
             assert list(properties) == [one.name for one in arguments]

@@ -19,6 +19,7 @@ from app.image_form import (
 from app.image_tab import run
 from app.limits import Limits
 from app.models import Models
+from app.page import build
 from app.settings import Settings, checked
 from pgm_image.metadata import read_settings
 
@@ -157,3 +158,15 @@ def test_a_class_is_found_by_other_words_that_lead_to_it(pipeline):
         ("kitten: cat", "cat"),
         ("night bird: cat", "cat"),  # every word once
     ]
+
+
+def test_another_model_or_effort_forgets_the_settings_that_came_with_a_picture(models):
+    page = build(pipelines={"fake": models.pipeline("fake")})
+    for name, asked in (("on_model", ("fake",)), ("on_preset", ("fake", "Draft"))):
+        [event] = [
+            one
+            for one in page.fns.values()
+            if getattr(one.fn, "__name__", "") == name and one.outputs and one.outputs[-1].get_block_name() == "state"
+        ]
+        answer = event.fn(*asked)
+        assert len(answer) == len(event.outputs) and answer[-1] == {}

@@ -50,7 +50,7 @@ def arguments(**changes):
 
 def test_only_the_named_endpoints_are_public(served):
     endpoints = Client(served.url, verbose=False).view_api(return_format="dict")
-    assert sorted(endpoints["named_endpoints"]) == ["/edit", "/generate", "/generate_steps", "/text"]
+    assert sorted(endpoints["named_endpoints"]) == ["/edit", "/generate", "/generate_steps", "/text", "/text_steps"]
     assert not endpoints["unnamed_endpoints"]
 
 
@@ -76,7 +76,7 @@ def test_every_event_that_uses_the_model_shares_one_queue(pipeline):
     heavy = [fn for fn in page.fns.values() if fn.concurrency_id == WORKER]
     assert {fn.concurrency_limit for fn in heavy} == {Limits().workers}
     public = sorted(fn.api_name for fn in heavy if fn.api_visibility == "public")
-    assert public == ["edit", "generate", "generate_steps", "text"]
+    assert public == ["edit", "generate", "generate_steps", "text", "text_steps"]
     assert {fn.api_visibility for fn in page.fns.values() if fn.api_name not in public} == {"private"}
 
 

@@ -6,6 +6,7 @@ import re
 import pytest
 from fake_pipeline import FakePipeline
 from fake_text_pipeline import FakeTextPipeline, entry
+from visitor import faults_found
 
 from app.limits import Limits
 from app.page import build, launch_settings
@@ -365,3 +366,19 @@ def test_nothing_scrolls_sideways_and_the_timeline_does_not_jump(visit, width):
         view(page, name)
         shown, room = page.evaluate(wide)
         assert shown <= room
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_finished_texts_can_be_seen_and_named_in_every_view(visit, axe, scheme):
+    page = visit(color_scheme=scheme, reduced_motion="reduce")
+    page.add_script_tag(path=axe)
+    faults = {}
+    generate(page)
+    for name in ("Text", "Tokens", "Order"):
+        view(page, name)
+        faults[name] = faults_found(page)
+    view(page, "Text")
+    page.locator("#text-mode input[value=compare]").check()
+    generate(page)
+    faults["side by side"] = faults_found(page)
+    assert not any(faults.values()), "\n".join(f"{name}: {one}" for name, many in faults.items() for one in many)

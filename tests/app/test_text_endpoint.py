@@ -1,4 +1,4 @@
-"""The endpoint `/text` over HTTP: with gradio_client, with nothing but HTTP, and without a text model."""
+"""The endpoints `/text` and `/text_steps` over HTTP: with gradio_client, with nothing else, without a model."""
 
 import json
 
@@ -33,8 +33,9 @@ def client(address):
     return Client(address, verbose=False)
 
 
-def test_every_argument_is_named_explained_and_optional(client):
-    found = client.view_api(return_format="dict")["named_endpoints"]["/text"]
+@pytest.mark.parametrize("name", ["/text", "/text_steps"])
+def test_every_argument_is_named_explained_and_optional(client, name):
+    found = client.view_api(return_format="dict")["named_endpoints"][name]
     assert [one["parameter_name"] for one in found["parameters"]] == [one.name for one in ARGUMENTS]
     assert all(one["parameter_has_default"] and one["label"] for one in found["parameters"])
     kinds = {one["parameter_name"]: one["python_type"]["type"] for one in found["parameters"]}
@@ -48,6 +49,19 @@ def test_texts_come_with_seeds_settings_and_what_they_cost(client):
     assert (answer["model"], answer["texts"], answer["seeds"]) == ("fake-pgm", expected, [7, 8])
     assert answer["settings"]["steps"] == 5 and answer["settings"]["top_p"] == 0.95
     assert 0 < answer["tokens_computed"] < answer["tokens_computed_masked"]
+
+
+def test_steps_are_streamed_and_the_last_one_holds_the_texts(client):
+    job = client.submit(prompt="lantern (noun): ", num_texts=2, seed=7, steps=5, api_name="/text_steps")
+    final = job.result()
+    records = job.outputs()
+    assert records[-1] == final
+    assert [one["index"] for one in records] == [0, 1, 2, 3, 4] and {one["total"] for one in records} == {5}
+    assert [sum(map(len, one["filled"])) > 0 for one in records] == [True] * 5
+    assert [one["known"] for one in records] == sorted(one["known"] for one in records)
+    assert "____" in records[0]["texts"][0] and records[0]["texts"][0].startswith("lantern (noun): ")
+    whole = client.predict(prompt="lantern (noun): ", num_texts=2, seed=7, steps=5, api_name="/text")
+    assert final["texts"] == whole["texts"] and final["computed"] == whole["tokens_computed"]
 
 
 def test_everything_may_be_left_out(client):
@@ -78,8 +92,9 @@ def test_one_z_may_be_given_to_all_texts_of_a_model_that_has_one(client):
     ],
 )
 def test_bad_input_is_one_clear_message(client, arguments, words):
-    with pytest.raises(Exception, match=words):
-        client.predict(**arguments, api_name="/text")
+    for name in ("/text", "/text_steps"):
+        with pytest.raises(Exception, match=words):
+            client.predict(**arguments, api_name=name)
     assert client.predict(steps=1, api_name="/text")["texts"]
 
 
@@ -94,5 +109,6 @@ def test_plain_http_is_enough(address):
 
 def test_without_a_text_model_the_endpoint_says_how_to_get_one():
     for address in serve({}):
-        with pytest.raises(Exception, match="No text model is installed"):
-            Client(address, verbose=False).predict(api_name="/text")
+        for name in ("/text", "/text_steps"):
+            with pytest.raises(Exception, match="No text model is installed"):
+                Client(address, verbose=False).predict(api_name=name)

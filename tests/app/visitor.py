@@ -8,6 +8,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+RUN_AXE = """async (rules) => (await axe.run(document, { runOnly: rules })).violations.map((rule) => {
+  const said = (node) => `${node.target.join(" ")} (${(node.any[0] ?? node.all[0])?.message})`;
+  return `${rule.id}: ${rule.nodes.map(said).join("; ")}`;
+})"""
 STEPS_SHOWN = "() => document.querySelectorAll('.viewer-ticks i[data-made]').length"
 
 
@@ -15,6 +20,11 @@ def pixels(page: Any, viewer: str = "#image-viewer") -> np.ndarray:
     """(H, W, 3) uint8 of a viewer's canvas."""
     data = page.evaluate(f"() => document.querySelector('{viewer} .viewer-canvas').toDataURL('image/png')")
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(data.split(",")[1]))).convert("RGB")).copy()
+
+
+def faults_found(page: Any) -> list[str]:
+    """What axe-core, which the page has to hold, finds to mend on the page as it stands."""
+    return page.evaluate(RUN_AXE, RULES)
 
 
 def generate(page: Any, wait_for: str = "done") -> None:
