@@ -27,6 +27,7 @@ from pgm.predictors import evaluating
 from pgm.weights import config_dict, save_weights
 
 Batch = dict[str, Tensor]
+CHECKPOINT = "checkpoint.pt"  # of a run without `shard`
 LARGE = 50_000_000  # parameters, from which an export is written as few files instead of many small ones
 
 
@@ -109,11 +110,17 @@ class Trainer:
         passes; report(model, folder, step) is called with averaged weights at every checkpoint and returns metrics.
 
         Goes on from checkpoint.pt (or checkpoint.json with `shard`) when `folder` has one. Raises ValueError when it
-        belongs to another model, and for accelerate's own FSDP, which `shard` takes the place of.
+        belongs to another model or was made with another `shard`, and for accelerate's own FSDP, whose place it takes.
         """
         if os.environ.get("ACCELERATE_USE_FSDP", "").lower() in ("1", "true", "yes"):
             raise ValueError("accelerate is set up for FSDP; launch it with --multi_gpu and give --shard here instead")
         self.config, self.folder, self.batch, self.loss, self.report = config, Path(folder), batch, loss, report
+        own, other = (sharding.POINTER, CHECKPOINT) if config.shard else (CHECKPOINT, sharding.POINTER)
+        if (self.folder / other).exists():
+            asked = "with" if config.shard else "without"
+            raise ValueError(
+                f"{self.folder} holds {other}, which a run {asked} --shard cannot go on from; give another folder"
+            )
         self.accelerator = Accelerator(
             mixed_precision=config.precision, gradient_accumulation_steps=config.accumulation
         )
@@ -140,7 +147,7 @@ class Trainer:
         if self.accelerator.is_main_process:
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / "training.json").write_text(json.dumps(asdict(config), indent=2) + "\n")
-        if (self.folder / (sharding.POINTER if config.shard else "checkpoint.pt")).exists():
+        if (self.folder / own).exists():
             self.load_checkpoint()
 
     def train_step(self) -> float | None:
@@ -246,7 +253,7 @@ class Trainer:
                 "ema": self.ema.state_dict() if self.ema else None,
                 **progress,
             }
-            path = self.folder / "checkpoint.pt"
+            path = self.folder / CHECKPOINT
             torch.save(state, path.with_suffix(".tmp"))
             os.replace(path.with_suffix(".tmp"), path)
             self.export(self.folder / "export")
@@ -256,7 +263,7 @@ class Trainer:
 
     def load_checkpoint(self) -> None:
         """Go on from the checkpoint. Raises ValueError when it was made with another model config."""
-        path = self.folder / (sharding.POINTER if self.config.shard else "checkpoint.pt")
+        path = self.folder / (sharding.POINTER if self.config.shard else CHECKPOINT)
         if self.config.shard:
             state = sharding.read_progress(self.folder)
         else:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pgm_image.learning_curve import draw_curves, read_metric
+from pgm_image.learning_curve import draw_learning_curve
 from pgm_image.model_info import ModelInfo, read_info
 
 CURVE = "curve.svg"
@@ -26,9 +26,7 @@ def run(args: argparse.Namespace) -> int:
     tokenizer = json.loads(args.tokenizer_report.read_text()) if args.tokenizer_report else None
     training = args.training.read_text().strip() if args.training else ""
     if args.run:
-        metrics = args.run / "metrics.jsonl"
-        curves = {"training": read_metric(metrics, "loss"), "held out": read_metric(metrics, "held_out_loss")}
-        (args.model / CURVE).write_text(draw_curves(curves, "steps", "cross-entropy, nats per code"))
+        (args.model / CURVE).write_text(draw_learning_curve(args.run / "metrics.jsonl"), encoding="utf-8")
         training += f"\n\n![Learning curve]({CURVE})"
     (args.model / "README.md").write_text(model_card(info, report, tokenizer, training), encoding="utf-8")
     reports = {"model": report, "tokenizer": tokenizer}

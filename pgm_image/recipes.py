@@ -3,11 +3,10 @@
 python -m pgm_image train --recipe emoji64 --data data/emoji64-codes --out runs/emoji64-pgm
 """
 
-import json
-from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
+from pgm import recipes
 from pgm.masked_transformer import MaskedTransformerConfig
 from pgm.partition_transformer import PartitionTransformerConfig
 from pgm.training import TrainingConfig
@@ -23,7 +22,7 @@ class Recipe:
 
     architecture: str  # "pgm" or "maskgit"
     sizes: dict[str, Any]
-    training: TrainingConfig
+    training: TrainingConfig = field(default_factory=TrainingConfig)
     draw: str = "balanced"  # classes equally often, with replacement; "shuffled": every row once an epoch
     labels: LabelDropout = field(default_factory=LabelDropout)
     mask_schedule: str = "arccos"
@@ -116,36 +115,5 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> Recipe:
-    """A recipe by name, or from a JSON file as `recipe_dict` describes it. ValueError listing all names."""
-    if name.endswith(".json"):
-        return read_recipe(name)
-    if name not in RECIPES:
-        raise ValueError(f"recipe must be one of {', '.join(RECIPES)} or a JSON file, got {name!r}")
-    return RECIPES[name]
-
-
-def recipe_dict(recipe: Recipe) -> dict[str, Any]:
-    """A recipe as JSON values, every setting written out."""
-    return asdict(recipe)
-
-
-def read_recipe(path: str | Path) -> Recipe:
-    """A recipe from a JSON file; settings it leaves out are the defaults. ValueError for what no recipe has."""
-    try:
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
-        raise ValueError(f"recipe {str(path)!r} cannot be read: {error}") from error
-    if not isinstance(values, dict) or not {"architecture", "sizes"} <= values.keys():
-        raise ValueError(f"recipe {str(path)!r} must hold an object with architecture and sizes")
-    parts: dict[str, Any] = {"training": TrainingConfig, "labels": LabelDropout}
-    values = {"training": {}, **values}
-    for name, kind in (("recipe", Recipe), *parts.items()):
-        given = values if kind is Recipe else values.get(name, {})
-        unknown = sorted(set(given) - {f.name for f in fields(kind)})
-        if unknown:
-            raise ValueError(f"recipe {str(path)!r}: {name} has no setting {unknown[0]!r}")
-    for name, kind in parts.items():
-        if name in values:
-            given = {key: tuple(v) if isinstance(v, list) else v for key, v in values[name].items()}
-            values[name] = kind(**given)
-    return Recipe(**values)
+    """A recipe by name or from a JSON file, as `pgm.recipes.find_recipe`."""
+    return recipes.find_recipe(name, RECIPES, Recipe)

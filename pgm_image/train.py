@@ -4,7 +4,6 @@ Also under `accelerate launch -m pgm_image train ...`, from one CPU to many node
 """
 
 import argparse
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -16,24 +15,20 @@ from pgm.attention import training_backend
 from pgm.growth import grow
 from pgm.models import build, load_model
 from pgm.objectives import training_loss
+from pgm.recipes import add_recipe_argument, with_arguments, write_recipe
 from pgm.sharding import POINTER
-from pgm.training import Batch, Trainer, mean_loss
-from pgm.training_arguments import add_training_arguments, parse_sizes, training_config
+from pgm.training import CHECKPOINT, Batch, Trainer, mean_loss
+from pgm.training_arguments import add_training_arguments
 from pgm.weights import config_dict
 from pgm_image.code_batches import DRAWS, CodeBatches, LabelDropout
-from pgm_image.recipes import RECIPES, find_recipe, recipe_dict
+from pgm_image.recipes import RECIPES, find_recipe
 from pgm_image.sample_sheet import write_sample_sheet
 from tokenizer.shards import read_manifest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command; every field of `TrainingConfig` overrides the recipe's."""
-    parser.add_argument(
-        "--recipe",
-        "--config",
-        default="emoji64",
-        help=f"one of {', '.join(RECIPES)} (default: %(default)s), or a JSON file such as recipe.json of a run",
-    )
+    add_recipe_argument(parser, RECIPES, "emoji64")
     parser.add_argument("--data", required=True, type=Path, help="code shards, made by `python -m tokenizer encode`")
     parser.add_argument("--draw", choices=DRAWS, help="how rows are drawn (default: the recipe's)")
     parser.add_argument("--out", required=True, type=Path, help="folder of the run; goes on if it holds a checkpoint")
@@ -48,14 +43,9 @@ def run(args: argparse.Namespace) -> int:
     """Train; returns 0 when finished, 3 when stopped by SIGTERM with everything saved."""
     if args.threads:
         torch.set_num_threads(args.threads)
-    recipe = find_recipe(args.recipe)
-    training = training_config(args, recipe.training)
-    recipe = replace(
-        recipe,
-        sizes={**recipe.sizes, **parse_sizes(args.sizes)},
-        draw=args.draw or recipe.draw,
-        training=training,
-    )
+    recipe = with_arguments(find_recipe(args.recipe), args)
+    recipe = replace(recipe, draw=args.draw or recipe.draw)
+    training = recipe.training
     manifest = read_manifest(args.data)
     config = recipe.model_config(
         tuple(manifest["grid"]), manifest["codebook_size"], len(manifest["classes"]), len(manifest["styles"])
@@ -63,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     torch.manual_seed(training.seed)
     model = build(config_dict(config))
     model.set_attention_backend(training_backend("cuda" if torch.cuda.is_available() else "cpu"))
-    checkpoint = args.out / (POINTER if training.shard else "checkpoint.pt")
+    checkpoint = args.out / (POINTER if training.shard else CHECKPOINT)
     if args.start_from and not checkpoint.exists():
         grow(load_model(args.start_from), model)
         print(f"started from {args.start_from} with a fresh optimiser")
@@ -85,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     per_step = training.batch_size * training.accumulation * processes
     until = args.until or recipe.last_step(len(train.codes), per_step)
     if trainer.accelerator.is_main_process:
-        (args.out / "recipe.json").write_text(json.dumps(recipe_dict(recipe), indent=2) + "\n")
+        write_recipe(args.out, args.recipe, recipe)
         print(
             f"{args.recipe}: {trainer.parameters:,} parameters, {len(train.codes):,} training images, "
             f"{per_step} a step ({processes} processes x {training.batch_size} x {training.accumulation} passes), "

@@ -80,13 +80,14 @@ def info_of(model: nn.Module, manifest: dict[str, Any], name: str, title: str, *
 
 
 def _training(run: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Steps and tokens of a run, from its own files."""
+    """What a run trained, its steps and tokens, from its own files."""
     config = json.loads((run / "training.json").read_text())
     lines = (run / "metrics.jsonl").read_text().splitlines()
     steps = json.loads(lines[-1])["step"]
     rows = steps * config["batch_size"] * config["accumulation"]
     seen = {"steps": steps, "rows": rows, "tokens": rows * (manifest["grid"][1] - 1)}
-    return {**json.loads((run / "recipe.json").read_text()), **seen}
+    recipe = json.loads((run / "recipe.json").read_text())
+    return {**{name: recipe[name] for name in ("recipe", "algorithm", "smoothing")}, **seen}
 
 
 def _measured(report: Path | None, name: str) -> dict[str, Any]:

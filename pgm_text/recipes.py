@@ -9,9 +9,10 @@ wider condition (0.6 M). The condition of PGM and MDLM is a constant, so a narro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from pgm import recipes
 from pgm.training import TrainingConfig
 
 ARCHITECTURES = {"pgm": "partition-transformer", "scorer": "causal-transformer"}  # others: diffusion-transformer
@@ -23,7 +24,7 @@ class TextRecipe:
 
     algorithm: str  # of `pgm_text.algorithms`, or "scorer"
     sizes: dict[str, Any]
-    training: TrainingConfig
+    training: TrainingConfig = field(default_factory=TrainingConfig)
     smoothing: float = 0.3  # RMDM: share of fresh noise in z
     latent_dropout: float = 0.1  # RMDM: rows that lose their z
 
@@ -81,7 +82,5 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> TextRecipe:
-    """A recipe by name; ValueError listing all."""
-    if name not in RECIPES:
-        raise ValueError(f"recipe must be one of {', '.join(RECIPES)}, got {name!r}")
-    return RECIPES[name]
+    """A recipe by name or from a JSON file, as `pgm.recipes.find_recipe`."""
+    return recipes.find_recipe(name, RECIPES, TextRecipe)

@@ -6,8 +6,6 @@ Also under `accelerate launch -m pgm_text train ...`, from one CPU to many nodes
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,10 @@ from torch import Tensor, nn
 
 from pgm.attention import training_backend
 from pgm.models import build, load_model
-from pgm.training import Trainer, mean_loss
-from pgm.training_arguments import add_training_arguments, parse_sizes, training_config
+from pgm.recipes import add_recipe_argument, with_arguments, write_recipe
+from pgm.sharding import POINTER
+from pgm.training import CHECKPOINT, Trainer, mean_loss
+from pgm.training_arguments import add_training_arguments
 from pgm.weights import load_into
 from pgm_text import scorer
 from pgm_text.algorithms import ALGORITHMS
@@ -34,9 +34,7 @@ HELD_OUT_ROWS = 256
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command; every field of `TrainingConfig` overrides the recipe's."""
-    parser.add_argument(
-        "--recipe", default="dictionary-pgm", help=f"one of {', '.join(RECIPES)} (default: %(default)s)"
-    )
+    add_recipe_argument(parser, RECIPES, "dictionary-pgm")
     parser.add_argument("--data", required=True, type=Path, help="corpus folder, made by `prepare`")
     parser.add_argument("--out", required=True, type=Path, help="folder of the run; goes on if it holds a checkpoint")
     parser.add_argument("--latents", type=Path, help="folder of `fit-representation` (RMDM)")
@@ -48,16 +46,16 @@ def run(args: argparse.Namespace) -> int:
     """Train; returns 0 when finished, 3 when stopped by SIGTERM with everything saved."""
     if args.threads:
         torch.set_num_threads(args.threads)
-    recipe = find_recipe(args.recipe)
-    training = training_config(args, recipe.training)
-    recipe = replace(recipe, sizes={**recipe.sizes, **parse_sizes(args.sizes)})
+    recipe = with_arguments(find_recipe(args.recipe), args)
+    training = recipe.training
     tokens = args.data / "tokens"
     manifest = read_manifest(tokens)
     latents = _latents(recipe, args.latents)
     torch.manual_seed(training.seed)
     model = build(recipe.model_config(manifest, latents["train"].shape[1] if latents else 0))
     model.set_attention_backend(training_backend("cuda" if torch.cuda.is_available() else "cpu"))
-    if args.start_from and not (args.out / "checkpoint.pt").exists():
+    checkpoint = args.out / (POINTER if training.shard else CHECKPOINT)
+    if args.start_from and not checkpoint.exists():
         load_into(model, load_model(args.start_from).state_dict(), args.start_from)
         print(f"started from {args.start_from} with a fresh optimiser")
     train = TextBatches(
@@ -76,15 +74,18 @@ def run(args: argparse.Namespace) -> int:
         return {"held_out_loss": mean_loss(averaged, held_out(0), loss)}
 
     trainer = Trainer(model, loss, train, training, args.out, report)
-    (args.out / "recipe.json").write_text(
-        json.dumps({"recipe": args.recipe, "algorithm": recipe.algorithm, "smoothing": recipe.smoothing}) + "\n"
-    )
-    parameters = sum(p.numel() for p in model.parameters())
-    print(f"{args.recipe}: {parameters:,} parameters, {len(train.rows):,} training rows, from step {trainer.step}")
+    first = trainer.accelerator.is_main_process
+    if first:
+        write_recipe(args.out, args.recipe, recipe)
+        print(
+            f"{args.recipe}: {trainer.parameters:,} parameters, {len(train.rows):,} training rows, "
+            f"from step {trainer.step}"
+        )
     began, before = trainer.seconds, trainer.step
     finished = trainer.run(args.until)
-    if trainer.step > before and trainer.seconds > began:
-        seen = (trainer.step - before) * training.batch_size * training.accumulation * (manifest["grid"][1] - 1)
+    if first and trainer.step > before and trainer.seconds > began:
+        rows = training.batch_size * training.accumulation * trainer.accelerator.num_processes
+        seen = (trainer.step - before) * rows * (manifest["grid"][1] - 1)
         print(f"{seen / (trainer.seconds - began):,.0f} tokens per second in this run, start-up included")
     return 0 if finished else 3
 

@@ -165,7 +165,7 @@ def _sample(
     share_parts(work, len(labels), make, job.state, job.say)
     if args.keep == "npz" and job.state.is_main_process:
         parts = [work / f"{number:05d}.npz" for number in range(len(part_bounds(len(labels), PART)))]
-        write_npz(images.with_suffix(".npz"), parts, (len(labels), pipe.image_size, pipe.image_size, 3))
+        write_npz(images.with_name(f"{images.name}.npz"), parts, (len(labels), pipe.image_size, pipe.image_size, 3))
     return resolved, work
 
 

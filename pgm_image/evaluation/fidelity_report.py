@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from pgm.line_plot import Panel, draw
 from pgm_image.evaluation.fidelity import Metrics
-from pgm_image.evaluation.plots import draw_points
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class FidelityReport:
         for name, (series, axis) in plots.items():
             if series:
                 picture = path.with_name(f"{path.stem}-{name}.svg")
-                picture.write_text(draw_points(series, axis, "FID"), encoding="utf-8")
+                picture.write_text(draw([Panel(series, axis, "FID")]), encoding="utf-8")
                 text += f"\n![FID against {axis}]({picture.name})\n"
         path.with_suffix(".md").write_text(text, encoding="utf-8")
 

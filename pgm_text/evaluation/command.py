@@ -16,6 +16,7 @@ from pgm_text.evaluation.bound import measure_bound
 from pgm_text.evaluation.known_truth import study
 from pgm_text.evaluation.report import readable
 from pgm_text.evaluation.samples import few_step_table, measure_texts
+from pgm_text.evaluation.steps_plot import draw_steps
 from pgm_text.latent_files import read_latents
 from pgm_text.metrics import VerbatimIndex
 from pgm_text.packing import read_manifest, read_token_rows
@@ -41,10 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device")
     parser.add_argument("--threads", type=int, help="CPU threads")
     parser.add_argument("--out", type=Path, help="also write the report as JSON")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE.svg", help="also draw generative perplexity and entropy against steps"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print the tables, write the JSON."""
+    """Measure, print the tables, write the JSON and the plot. ValueError for bad arguments, before anything is run."""
+    if args.plot:
+        _check_plot(args)
     if args.threads:
         torch.set_num_threads(args.threads)
     report: dict[str, Any] = {
@@ -63,7 +69,18 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(report, indent=1) + "\n")
+    if args.plot:
+        args.plot.parent.mkdir(parents=True, exist_ok=True)
+        args.plot.write_text(draw_steps(report), encoding="utf-8")
     return 0
+
+
+def _check_plot(args: argparse.Namespace) -> None:
+    if args.plot.suffix != ".svg":
+        raise ValueError(f"plot must be a file that ends in .svg, got {str(args.plot)!r}")
+    for name in ("data", "scorer", "models", "steps"):
+        if not getattr(args, name):
+            raise ValueError(f"plot needs --{name}: without it there is no generative perplexity to draw")
 
 
 def _measure_models(args: argparse.Namespace, report: dict[str, Any]) -> None:

@@ -17,7 +17,6 @@ from torch_fidelity.registry import FEATURE_EXTRACTORS_REGISTRY
 import pgm_image
 from pgm_image.evaluation import fidelity
 from pgm_image.evaluation.fidelity import FidelityFeatures, check_weights, resize_cleanly, too_few
-from pgm_image.evaluation.plots import draw_points, round_values
 from pgm_image.evaluation.protocols import describe_counts, draw_labels
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,6 +117,14 @@ def test_a_killed_run_goes_on_with_the_parts_it_lacks(pipe, reference, tmp_path)
         formula.evaluate([*words, "--seed", "9"], pipe)
 
 
+def test_pictures_of_scales_that_share_their_whole_number_are_kept_apart(pipe, reference, tmp_path):
+    words = ["--protocol", "adm", "--reference", str(reference), "--samples", "10", "--keep", "npz"]
+    assert formula.evaluate([*words, "--guidance-sweep", "1", "1.5", "--out", str(tmp_path / "r.json")], pipe) == 0
+    for guidance in (1.0, 1.5):
+        expected = formula.squares(formula.SAMPLE_MEAN + guidance, formula.SAMPLE_ROOT, range(10))
+        assert np.array_equal(np.load(tmp_path / f"r-halton-4-guidance-{guidance}.npz")["arr_0"], expected)
+
+
 def test_kept_pictures_measured_again_give_the_same_numbers(pipe, reference, tmp_path):
     out = tmp_path / "report.json"
     words = ["--protocol", "pgm-paper", "--reference", str(reference), "--samples", "40"]
@@ -203,11 +210,3 @@ def test_labels_of_the_protocols():
     assert np.array_equal(balanced, draw_labels("balanced", 1000, 50_000, seed=0))
     uniform = np.bincount(draw_labels("uniform", 10, 10_000, seed=1))
     assert uniform.std() > 5 and abs(uniform - 1000).max() < 150
-
-
-def test_a_plot_holds_its_points_and_round_axes():
-    svg = draw_points({"a": [(0, 3.0), (2, 1.0)], "b": [(1, 2.0)]}, "guidance", "FID")
-    assert svg.count("<circle") == 3 and svg.count("<polyline") == 2
-    assert round_values(0.0, 1.0) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    with pytest.raises(ValueError, match="nothing to draw"):
-        draw_points({}, "x", "y")

@@ -1,6 +1,7 @@
 """Evaluation: the bound is exact where it can be, RMDM's has both terms, samples and reports hold what they say."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from pgm_text.evaluation.bound import Bound, measure_bound, nelbo
 from pgm_text.evaluation.known_truth import TwoTemplates, sampled_distribution, study, train_model
 from pgm_text.evaluation.report import readable, table
 from pgm_text.evaluation.samples import few_step_table, measure_texts, sample_rows
+from pgm_text.evaluation.steps_plot import draw_steps
 from pgm_text.metrics import VerbatimIndex
 from pgm_text.representation import noised_posterior_kl
 from pgm_text.scorer import score, up_to_end
@@ -155,6 +157,30 @@ def test_the_study_reports_truth_and_models():
     assert set(found["total_variation_to_truth_at_steps"]["mdlm"]) == {"1", "2"}
     text = readable({"protocol": {"rows": 1, "draws": 1}, "models": {}, "known_truth": found})
     assert "total correlation" in text and "truth" in text
+
+
+def test_the_plot_holds_every_model_and_the_held_out_texts():
+    def steps(*perplexities):
+        return {str(2**i): {"generative_perplexity": p, "entropy": 3 + i} for i, p in enumerate(perplexities)}
+
+    report = {
+        "models": {"dictionary-pgm": {"steps": steps(90.0, 60.0, 50.0)}, "dictionary-mdlm": {"steps": steps(99.0)}},
+        "held_out": {"generative_perplexity": 45.0, "entropy": 3.2},
+    }
+    svg = draw_steps(report)
+    assert svg.count("<polyline") == 4 and svg.count("<circle") == 8  # two models in two panels
+    words = ("generative perplexity", "token entropy, nats", "steps", "dictionary-mdlm", "held-out texts")
+    assert all(f">{word}</text>" in svg for word in words)
+    first = svg.split('points="')[1].split('"')[0].split()
+    heights = [float(point.split(",")[1]) for point in first]
+    assert heights == sorted(heights)  # perplexity falls, and SVG counts downwards
+    level = re.search(r'y1="([\d.]+)"[^>]*stroke-dasharray', svg)
+    assert float(level.group(1)) > heights[-1]  # no model reaches the held-out texts
+    for figures in (report["models"]["dictionary-pgm"]["steps"], report["models"]["dictionary-mdlm"]["steps"]):
+        for row in figures.values():
+            del row["generative_perplexity"]
+    with pytest.raises(ValueError, match="no value of generative perplexity is known"):
+        draw_steps(report)
 
 
 def test_tables_line_up():

@@ -11,6 +11,7 @@ import pgm_text
 from pgm.models import build, load_model
 from pgm_text import registry
 from pgm_text.__main__ import COMMANDS, main, parser_for
+from pgm_text.evaluation.steps_plot import draw_steps
 from pgm_text.export import info_of
 from pgm_text.latent_files import write_latents
 from pgm_text.latents import draw_latents
@@ -80,6 +81,13 @@ def test_a_stopped_run_goes_on_to_the_same_weights(runs, corpus, tmp_path):
     assert main(arguments) == 0
     whole, resumed = (load_model(folder / "export").state_dict() for folder in (runs / "pgm", tmp_path / "run"))
     assert all(torch.equal(whole[key], resumed[key]) for key in whole)
+
+
+def test_another_run_can_start_from_the_recipe_of_one(runs, corpus, tmp_path):
+    arguments = ["train", "--data", str(corpus), "--out", str(tmp_path / "again")]
+    assert main([*arguments, "--config", str(runs / "mdlm" / "recipe.json")]) == 0
+    first, again = (load_model(folder / "export").state_dict() for folder in (runs / "mdlm", tmp_path / "again"))
+    assert all(torch.equal(first[key], again[key]) for key in first)
 
 
 def test_what_training_refuses(corpus, latents, tmp_path, capsys):
@@ -174,7 +182,7 @@ def test_evaluate_prints_tables_and_writes_json(bundled, runs, corpus, latents, 
     arguments = [
         "evaluate", "--models", "dictionary-pgm", "dictionary-rmdm", "--data", str(corpus), "--scorer",
         str(runs / "scorer" / "export"), "--latents", str(latents), "--rows", "6", "--draws", "2", "--texts", "3",
-        "--steps", "2", "4", "--no-known-language", "--out", str(out),
+        "--steps", "2", "4", "--no-known-language", "--out", str(out), "--plot", str(tmp_path / "plots" / "steps.svg"),
     ]  # fmt: skip
     assert main(arguments) == 0
     printed = capsys.readouterr().out
@@ -185,10 +193,26 @@ def test_evaluate_prints_tables_and_writes_json(bundled, runs, corpus, latents, 
     assert set(report["models"]["dictionary-rmdm"]["terms_per_token"]) == {"given z", "price of z"}
     assert report["protocol"]["rows"] == 6 and report["held_out"]["texts"] == 3
     assert "gen. ppl" in printed and "price of z" in printed
+    assert (tmp_path / "plots" / "steps.svg").read_text() == draw_steps(report)
     measured = tmp_path / "measured"
     assert main(["export", "--run", str(runs / "pgm"), "--data", str(corpus), "--out", str(measured), "--name",
                  "dictionary-pgm", "--measured", str(out)]) == 0  # fmt: skip
     assert registry.model_info(measured).measured == report["models"]["dictionary-pgm"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--plot", "steps.png"], "plot must be a file that ends in .svg, got 'steps.png'"),
+        (["--plot", "steps.svg"], "plot needs --data"),
+        (["--plot", "steps.svg", "--data", "corpus"], "plot needs --scorer"),
+        (["--plot", "steps.svg", "--data", "corpus", "--scorer", "run", "--models"], "plot needs --models"),
+    ],
+)
+def test_a_plot_that_cannot_be_drawn_is_refused_before_anything_is_measured(words, says, capsys):
+    assert main(["evaluate", *words]) == 2
+    printed = capsys.readouterr()
+    assert says in printed.err and printed.err.count("\n") == 1 and not printed.out
 
 
 def test_fit_representation_writes_latents_of_every_row_and_its_checks(tmp_path, capsys):
