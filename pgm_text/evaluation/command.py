@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--texts", type=int, default=128, help="texts to generate per setting (default: %(default)s)")
     parser.add_argument("--steps", type=int, nargs="*", default=[4, 8, 16, 32, 64])
     parser.add_argument("--sampler", help=f"one of {', '.join(SAMPLERS)} (default: the model's)")
+    parser.add_argument("--temperature", type=float, help="0 or more (default: the model's)")
+    parser.add_argument("--top-p", type=float, help="0 to 1 (default: the model's)")
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--copying", action=argparse.BooleanOptionalAction, default=True, help="search for copies")
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         "protocol": {
             "rows": args.rows, "draws": args.draws, "texts": args.texts, "seed": args.seed,
             "scorer": str(args.scorer) if args.scorer else None, "threads": torch.get_num_threads(),
-            "torch": torch.__version__,
+            "torch": torch.__version__, "settings": _settings(args),
         },
         "models": {},
     }  # fmt: skip
@@ -99,11 +101,15 @@ def _measure_models(args: argparse.Namespace, report: dict[str, Any]) -> None:
             raise ValueError(f"{name!r} has {pipeline.info.vocab_size} tokens, the corpus {manifest['vocab_size']}")
         found: dict[str, Any] = {"architecture": pipeline.info.architecture, "parameters": pipeline.info.parameters}
         found |= _bound(args, pipeline, rows, chosen)
-        settings = {"batch_size": args.batch_size, "seed": args.seed}
-        if args.sampler:
-            settings["sampler"] = args.sampler
+        settings = {"batch_size": args.batch_size, "seed": args.seed, **_settings(args)}
         found["steps"] = few_step_table(pipeline, args.steps, args.texts, scorer, index, **settings)
         report["models"][pipeline.info.name] = found
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Sampling settings asked for; the model's own hold for the others."""
+    asked = {"sampler": args.sampler, "temperature": args.temperature, "top_p": args.top_p}
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _bound(args: argparse.Namespace, pipeline: Any, rows: Tensor, chosen: np.ndarray) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pgm_text
 from pgm.models import build, load_model
 from pgm_text import registry
 from pgm_text.__main__ import COMMANDS, main, parser_for
+from pgm_text.evaluation import command
 from pgm_text.evaluation.steps_plot import draw_steps
 from pgm_text.export import info_of
 from pgm_text.latent_files import write_latents
@@ -177,20 +178,24 @@ def test_models_lists_bundled_and_published_ones(bundled, capsys):
     assert json.loads(capsys.readouterr().out)[0]["name"] == "dictionary-pgm"
 
 
-def test_evaluate_prints_tables_and_writes_json(bundled, runs, corpus, latents, tmp_path, capsys):
-    out = tmp_path / "report.json"
+def test_evaluate_prints_tables_and_writes_json(bundled, runs, corpus, latents, tmp_path, capsys, monkeypatch):
+    out, sampled, few_step_table = tmp_path / "report.json", [], command.few_step_table
+    monkeypatch.setattr(command, "few_step_table", lambda *a, **s: sampled.append(s) or few_step_table(*a, **s))
     arguments = [
         "evaluate", "--models", "dictionary-pgm", "dictionary-rmdm", "--data", str(corpus), "--scorer",
         str(runs / "scorer" / "export"), "--latents", str(latents), "--rows", "6", "--draws", "2", "--texts", "3",
         "--steps", "2", "4", "--no-known-language", "--out", str(out), "--plot", str(tmp_path / "plots" / "steps.svg"),
+        "--temperature", "0.5",
     ]  # fmt: skip
     assert main(arguments) == 0
+    assert [(one["temperature"], "top_p" in one) for one in sampled] == [(0.5, False)] * 2, "the rest is the model's"
     printed = capsys.readouterr().out
     report = json.loads(out.read_text())
     assert list(report["models"]) == ["dictionary-pgm", "dictionary-rmdm"]
     figures = report["models"]["dictionary-pgm"]["steps"]["4"]
     assert {"generative_perplexity", "entropy", "distinct_3", "longest_shared_run", "tokens_per_second"} <= set(figures)
     assert set(report["models"]["dictionary-rmdm"]["terms_per_token"]) == {"given z", "price of z"}
+    assert report["protocol"]["settings"] == {"temperature": 0.5}
     assert report["protocol"]["rows"] == 6 and report["held_out"]["texts"] == 3
     assert "gen. ppl" in printed and "price of z" in printed
     assert (tmp_path / "plots" / "steps.svg").read_text() == draw_steps(report)
