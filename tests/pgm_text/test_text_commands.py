@@ -54,11 +54,11 @@ def bundled(runs, corpus, tmp_path, monkeypatch):
 
 
 def test_every_command_explains_itself(capsys):
-    for command in COMMANDS:
+    for name in COMMANDS:
         with pytest.raises(SystemExit) as exit_:
-            main([command, "--help"])
+            main([name, "--help"])
         assert exit_.value.code == 0
-        assert f"python -m pgm_text {command}" in capsys.readouterr().out
+        assert f"python -m pgm_text {name}" in capsys.readouterr().out
     assert main([]) == 2 and main(["--help"]) == 0
     assert all(command in capsys.readouterr().out for command in list(COMMANDS)[:1])
     assert main(["sing"]) == 2
