@@ -195,6 +195,16 @@ def test_a_run_becomes_a_model_that_generates_and_is_evaluated(exported, monkeyp
     assert len(list(Path("reports").glob("sweep-*.npz"))) == 16
 
 
+def test_the_bundled_model_is_evaluated_without_a_download(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for index in range(12):
+        Path("real/anything").mkdir(parents=True, exist_ok=True)
+        picture(index).resize((64, 64)).save(f"real/anything/{index}.png")
+    run(put(one("Evaluate", "efficientnet-lite0"), reference="real", samples="10"), "--steps", "2")
+    assert "| halton | 2 | 1.5 | 10 |" in capsys.readouterr().out
+    assert "torch-fidelity" in Path("emoji.json").read_text()
+
+
 def test_a_published_file_becomes_a_folder_of_ours(encoded, monkeypatch):
     monkeypatch.chdir(encoded)
     words = one("Models", "convert")

@@ -56,7 +56,12 @@ def add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--keep", choices=("folder", "npz"), help="keep the pictures, as PNG files or as npz (arr_0)")
     group.add_argument("--work", metavar="FOLDER", help="parts of an unfinished run (default: beside --out)")
     group.add_argument("--inception-weights", metavar="FILE", help="local weights of the feature extractor")
-    group.add_argument("--extractor", default="inception-v3-compat", help="one registered with torch-fidelity")
+    group.add_argument(
+        "--extractor",
+        default="inception-v3-compat",
+        help="inception-v3-compat (default), efficientnet-lite0, which needs no download but compares only with "
+        "itself, or another one of torch-fidelity",
+    )
 
 
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:

@@ -27,7 +27,7 @@ class Extractor:
     """A network that turns images into vectors, and the size it looks at them in."""
 
     name: str
-    size: int  # images are resized to size x size, bilinear with antialias
+    size: int  # what images are resized to
     network: Callable[[Tensor], Tensor]  # (B, 3, size, size) float in [0, 255] -> (B, width)
 
     def __str__(self) -> str:
@@ -35,10 +35,15 @@ class Extractor:
 
     def __call__(self, images: Tensor) -> Tensor:
         """Features (B, width) float32 of images (B, 3, H, W) uint8."""
-        x = images.float()
-        if x.shape[2:] != (self.size, self.size):
-            x = F.interpolate(x, size=(self.size, self.size), mode="bilinear", antialias=True)
-        return self.network(x.contiguous(memory_format=torch.channels_last))
+        return self.network(resized(images, self.size))
+
+
+def resized(images: Tensor, size: int) -> Tensor:
+    """(B, 3, H, W) uint8 -> (B, 3, size, size) float32 in [0, 255], bilinear with antialias, channels last."""
+    x = images.float()
+    if x.shape[2:] != (size, size):
+        x = F.interpolate(x, size=(size, size), mode="bilinear", antialias=True)
+    return x.contiguous(memory_format=torch.channels_last)
 
 
 def lite0_extractor(device: torch.device | str = "cpu") -> Extractor:

@@ -18,6 +18,7 @@ from torch_fidelity.metric_prc import prc_features_to_metric
 from torch_fidelity.registry import FEATURE_EXTRACTORS_REGISTRY
 from torch_fidelity.utils import create_feature_extractor
 
+from pgm_image.evaluation import lite0_fidelity
 from pgm_image.evaluation.distances import kid_subset_size
 
 INCEPTION = "inception-v3-compat"  # the network of the original FID
@@ -55,6 +56,7 @@ class FidelityFeatures:
 
     def __init__(self, name: str = INCEPTION, weights: str | Path | None = None, device: torch.device | str = "cpu"):
         """weights: a local file for the extractor. Raises ValueError in one sentence when it cannot be had or read."""
+        lite0_fidelity.register()
         if name not in FEATURE_EXTRACTORS_REGISTRY:
             raise ValueError(f"extractor must be one of {', '.join(sorted(FEATURE_EXTRACTORS_REGISTRY))}, got {name!r}")
         kind: type[FeatureExtractorBase] = FEATURE_EXTRACTORS_REGISTRY[name]

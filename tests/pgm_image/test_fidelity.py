@@ -16,7 +16,10 @@ from torch_fidelity.registry import FEATURE_EXTRACTORS_REGISTRY
 
 import pgm_image
 from pgm_image.evaluation import fidelity
+from pgm_image.evaluation.efficientnet import load_efficientnet_lite0
+from pgm_image.evaluation.features import extract, lite0_extractor
 from pgm_image.evaluation.fidelity import FidelityFeatures, check_weights, resize_cleanly, too_few
+from pgm_image.evaluation.lite0_fidelity import LITE0
 from pgm_image.evaluation.protocols import describe_counts, draw_labels
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,6 +169,23 @@ def test_bad_arguments_are_one_sentence_and_nothing_is_sampled(pipe, tmp_path, m
     with pytest.raises(ValueError, match=says):
         formula.evaluate(words, pipe)
     assert pipe.calls == []
+
+
+def test_lite0_measures_without_a_download_what_pictures_show(tmp_path):
+    extractor = FidelityFeatures(LITE0)
+    assert set(extractor.layers.values()) == {"1280", "logits_1000"} and extractor.layers["isc"] == "logits_1000"
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 256, (12, 40, 40, 3), dtype=np.uint8)
+    found = extractor(pictures, clean_resize=False, batch_size=5)
+    assert np.allclose(found["1280"], extract(pictures, lite0_extractor()), atol=1e-5)
+    network = load_efficientnet_lite0()
+    with torch.no_grad():
+        assert np.allclose(found["logits_1000"], network.fc(torch.from_numpy(found["1280"])).numpy(), atol=1e-5)
+    mean, covariance = fidelity.moments(found["1280"])
+    same = fidelity.measure(found, fidelity.ReferenceFeatures(mean, covariance, found, 12), extractor.layers)
+    other = extractor(255 - pictures // 4, clean_resize=True)
+    moved = fidelity.measure(other, fidelity.ReferenceFeatures(mean, covariance, found, 12), extractor.layers)
+    assert abs(same.fid) < 1e-3 < 1 < moved.fid and same.precision == 1 > moved.precision
 
 
 def test_weights_that_cannot_be_downloaded_name_the_file_and_the_option(monkeypatch):
