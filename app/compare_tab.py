@@ -69,7 +69,7 @@ def run(
 def _rows(
     models: Models, limits: Limits, mode: str, settings: Settings, lists: Sequence[str], randomise: bool
 ) -> Iterator[tuple]:
-    settings = checked(seeded(settings, randomise), limits)
+    settings = replace(checked(seeded(settings, randomise), limits), refine_rounds=0)  # a plain race of samplers
     twin = models.twin(settings.model) if mode == compare.TWIN else None
     yield from awaiting(models, settings.model, *([twin] if twin else []))
     if mode == SWEEP:

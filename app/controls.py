@@ -107,6 +107,13 @@ def guidance_strength(
     return slider(channel, "guidance", (0, limits.max_guidance, 0.1), value, label, about, *classes)
 
 
+def second_looks(channel: str, limits: Limits, value: int, what: str = "codes", *classes: str) -> gr.Slider:
+    """In how many rounds the finished result is refined."""
+    about = f"The model takes back the {what} that fit worst and draws them anew, this many times. 0 is off."
+    label = "Second looks (refinement)"
+    return slider(channel, "rounds", (0, limits.max_refine_rounds, 1), value, label, about, *classes)
+
+
 def daring(channel: str, limits: Limits, value: float, about: str) -> gr.Slider:
     """The temperature."""
     about = f"How daring each choice is. {about}"

@@ -90,6 +90,7 @@ def frames(value: dict[str, Any], picture: int) -> list[Image.Image]:
     result = []
     scale = max(1, -(-SMALLEST_FRAME // value["size"][0]))
     for index, step in enumerate(value["steps"]):
+        born[step["taken_back"][picture]] = -1
         born[step["filled"][picture]] = index
         shown = picture_at(value, index, picture)
         width, height = shown.size

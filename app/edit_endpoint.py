@@ -40,6 +40,7 @@ ARGUMENTS = (
     text("fit", "Fit: whole shows the model all of the picture on white, crop its central square", "whole"),
     Argument("composite", gr.Checkbox, "Keep every pixel outside of the changed cells", True),
     text("model", "Model: a name, blank for the bundled one"),
+    whole_number("refine_rounds", "In how many second looks the new codes that fit worst are drawn anew, 0 is off"),
 )
 
 

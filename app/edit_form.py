@@ -101,7 +101,9 @@ def task_of(models: Models, limits: Limits, content: bytes | None, painted: Any,
     if fit not in FITS:
         raise ValueError(f"Fit must be one of {', '.join(FITS)}, not {str(fit)[:40]}.")
     base = replace(defaults(info), class_id=None)
-    names = ("class_id", "style", "num_images", "sampler", "steps", "guidance_scale", "temperature", "seed")
+    names = (
+        "class_id", "style", "num_images", "sampler", "steps", "guidance_scale", "refine_rounds", "temperature", "seed",
+    )  # fmt: skip
     given = {name: form[name] for name in names if form.get(name) not in (None, "")}
     settings = checked(replace(base, **given), replace(limits, max_steps=min(limits.max_steps, info.length)))
     mask = painted if isinstance(painted, bytes) else None

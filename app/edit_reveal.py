@@ -15,6 +15,7 @@ from app.limits import Limits
 from app.models import ImagePipeline
 from app.painter import on_page
 from app.reveal import preview, unfold
+from pgm.refinement import all_steps, refining_steps
 from pgm_image.edits import Edit
 from pgm_image.frame import Frame
 from pgm_image.metadata import picture_settings
@@ -32,6 +33,7 @@ def reveal_edit(pipeline: ImagePipeline, task: Task, limits: Limits) -> Iterator
     info = pipeline.info
     edit = task.edit(info, limits)
     known = edit.known_codes(pipeline.tokenizer)  # (B, L)
+    wanted = int((known < 0).sum(1).max())
     base = on_page(info, edit.picture, task.fit) if task.composite else edit.frame.place(edit.picture)
     source = on_page(info, task.picture(limits), task.fit)
     squares: list[list[bytes]] = []
@@ -58,7 +60,8 @@ def reveal_edit(pipeline: ImagePipeline, task: Task, limits: Limits) -> Iterator
         "seeds": task.settings.seeds(),
         "grid": list(info.grid),
         "size": list(base.size),
-        "total": min(edit.request.sampling.steps, int((known[0] < 0).sum())),
+        "total": all_steps(edit.request.sampling, wanted),
+        "later": refining_steps(edit.request.sampling, wanted),
         "count": count,
         "given": {
             "cells": [(row >= 0).nonzero().flatten().tolist() for row in known],

@@ -14,6 +14,7 @@ from app.controls import (
     guidance_strength,
     how_many,
     order_choice,
+    second_looks,
     seed_choice,
     segments,
     slider,
@@ -39,7 +40,7 @@ EMPTY = "Upload a picture, drop one here, or take the one from the Image tab. Th
 NOTHING_MADE = "There is no picture in the Image tab yet; generate one first."
 FIELDS = (
     "model", "mode", "class_id", "style", "num_images", "strength", "right", "down", "scale", "sampler", "steps",
-    "guidance_scale", "temperature", "fit", "composite", "seed", "randomise",
+    "guidance_scale", "refine_rounds", "temperature", "fit", "composite", "seed", "randomise",
 )  # fmt: skip
 SWITCH = """
 <div class="edit-panes" role="group" aria-label="What the stage shows">
@@ -143,6 +144,7 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
                     most = min(limits.max_steps, info.length)
                     steps = step_count("edit", most, first.steps, "At most; never more than there are cells to draw.")
                     guidance = guidance_strength("edit", limits, first.guidance_scale)
+                    rounds = second_looks("edit", limits, first.refine_rounds)
                 with gr.Accordion("More", open=False, elem_classes="fold", elem_id="edit-more"):
                     seed, randomise = seed_choice(
                         "edit", "The same seed, picture and settings give the same result again."
@@ -185,8 +187,8 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
     painted = gr.JSON(visible=False)  # filled by the painter's script when an edit is asked for
     where = gr.JSON(visible=False)
     fields = [
-        model, mode, class_id, style, count, strength, right, down, scale, sampler, steps, guidance, temperature, fit,
-        composite, seed, randomise,
+        model, mode, class_id, style, count, strength, right, down, scale, sampler, steps, guidance, rounds,
+        temperature, fit,        composite, seed, randomise,
     ]  # fmt: skip
 
     def on_edit(content: bytes | None, cells: Any, *values: Any) -> Iterator[tuple]:
@@ -218,6 +220,7 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
             recommended.sampler,
             gr.Slider(maximum=min(limits.max_steps, new.length), value=recommended.steps),
             recommended.guidance_scale,
+            recommended.refine_rounds,
             recommended.temperature,
             on_again(content, name, how),
         ]
@@ -251,7 +254,7 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
         move.input(None, [right, down, scale], None, js=f"(...how) => {{ {ask}.move(...how); }}", **PRIVATE)
     fit.input(on_again, [source, model, fit], paper, **quiet)
     model.input(
-        on_model, [model, fit, source], [class_id, style, sampler, steps, guidance, temperature, paper], **quiet
+        on_model, [model, fit, source], [class_id, style, sampler, steps, guidance, rounds, temperature, paper], **quiet
     )
     wire_run(
         "edit",

@@ -22,8 +22,9 @@ from app.settings import Settings, checked
 
 DRAWN = "Draw pictures of a class, code by code, with a partition generative model."
 STREAMED = (
-    "Draw pictures of a class and report every step: for each picture the new cells, their codes and a preview, then "
-    "how many codes are known and have been computed, and the seconds."
+    "Draw pictures of a class and report every step: for each picture the cells taken back since the last step, which "
+    "happens in second looks (round 1, 2, ...) only, the new cells, their codes and a preview, then how many codes are "
+    "known and have been computed, and the seconds."
 )
 BLANKS = "Blank arguments take the model's recommended settings. Picture i has the seed seed + i."
 ARGUMENTS = (
@@ -37,6 +38,7 @@ ARGUMENTS = (
     whole_number("top_k", "Choose among the k likeliest codes only, blank for all"),
     whole_number("seed", "Seed of the first picture", 0),
     text("model", "Model: a name, blank for the bundled one"),
+    whole_number("refine_rounds", "In how many second looks the codes that fit worst are drawn anew, 0 is off"),
 )
 
 

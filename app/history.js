@@ -4,8 +4,6 @@
    value = { fault } is the server's answer to settings that were brought. */
 function mountHistory(element, trigger, props, watch) {
   const KEY = "pgm-image-history", TEXT_KEY = "pgm-image", LONGEST = 1e5;
-  const LINK_KEYS = ["class_id", "style", "seed", "steps", "sampler", "schedule", "guidance_scale", "temperature", "top_k", "roll", "model",
-    "guidance_schedule", "top_p", "confidence_temperature", "temperature_warmup", "resample_known", "visible_length"];
   const root = element.querySelector(".history");
   const find = (selector) => root.querySelector(selector);
   const strip = find(".history-strip");
@@ -168,7 +166,7 @@ function mountHistory(element, trigger, props, watch) {
   /* ---------- settings in the page's address ---------- */
   function follow() {
     const query = new URLSearchParams(location.search);
-    const settings = Object.fromEntries(LINK_KEYS.filter((key) => query.has(key)).map((key) => [key, query.get(key).slice(0, 200)]));
+    const settings = Object.fromEntries(props.keys.filter((key) => query.has(key)).map((key) => [key, query.get(key).slice(0, 200)]));
     if (!Object.keys(settings).length) return;
     followed = true;
     trigger("bring", { settings, keep_seed: true, fault: null });

@@ -41,6 +41,7 @@ def history() -> Record:
         most=MAX_PICTURES,
         room=MAX_CHARACTERS,
         refusal=RESTORE_ERROR,
+        keys=[name for name in Settings.__dataclass_fields__ if name != "num_images"],
     )
 
 

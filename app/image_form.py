@@ -1,12 +1,12 @@
 """The form of the image tab as plain values: what a model recommends, and settings going into the form and out of it.
 
-The fields in their order: model, class, style, how many, sampler, steps, guidance, temperature, top-k, schedule, roll,
-rare settings (a dict, see `app.settings.RARE`), seed, new seed every time.
+The fields in their order: model, class, style, how many, sampler, steps, guidance, second looks, temperature, top-k,
+schedule, roll, rare settings (a dict, see `app.settings.RARE`), seed, new seed every time.
 """
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import gradio as gr
@@ -14,7 +14,8 @@ import gradio as gr
 from app.limits import Limits
 from app.models import Models
 from app.settings import RARE, Settings, checked
-from pgm_image.metadata import picture_settings, read_settings
+from pgm.refinement import all_steps
+from pgm_image.metadata import read_settings
 from pgm_image.model_info import ModelInfo
 from pgm_image.request import make_request
 
@@ -46,7 +47,7 @@ def defaults(info: ModelInfo) -> Settings:
 
 def how(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a card's settings that the form has a control for."""
-    fields = ("sampler", "steps", "guidance_scale", "temperature", "top_k", "schedule", "roll")
+    fields = ("sampler", "steps", "guidance_scale", "refine_rounds", "temperature", "top_k", "schedule", "roll")
     return {key: settings[key] for key in fields if key in settings}
 
 
@@ -56,19 +57,19 @@ def usual(info: ModelInfo) -> str | None:
     return next((name for name, values in info.presets.items() if standard | how(values) == standard), None)
 
 
-def preset_values(info: ModelInfo, preset: str) -> tuple[str, int, float, float]:
-    """Sampler, steps, guidance and temperature of a preset; those recommended where the preset is silent."""
+def preset_values(info: ModelInfo, preset: str) -> tuple[str, int, float, int, float]:
+    """Sampler, steps, guidance, second looks and temperature of a preset; those recommended where it is silent."""
     settings = replace(defaults(info), **how(info.presets.get(preset, {})))
-    return settings.sampler, settings.steps, settings.guidance_scale, settings.temperature
+    return settings.sampler, settings.steps, settings.guidance_scale, settings.refine_rounds, settings.temperature
 
 
 def reuse(value: dict[str, Any] | None, what: str, picture: int) -> list[Any]:
     """Form values from a picture: its seed alone, or all its settings with a new seed. Order as in the form."""
     if not value:
-        return [gr.skip()] * 14
+        return [gr.skip()] * 15
     settings = Settings(**value["settings"]).of_picture(picture)
     if what == "seed":
-        return [gr.skip()] * 12 + [settings.seed, False]
+        return [gr.skip()] * 13 + [settings.seed, False]
     return [*form_values(settings)[:-2], gr.skip(), True]
 
 
@@ -88,9 +89,14 @@ def bring(models: Models, limits: Limits, found: Mapping[str, Any]) -> list[Any]
 
 def brought(models: Models, limits: Limits, found: Mapping[str, Any]) -> Settings:
     """Checked settings of whatever was brought: unknown names are passed over, missing ones are as the model's card
-    recommends, no class means any. Raises ValueError when they do not work with a model that is here.
+    recommends, no class means any. A picture's own that are silent on second looks are older than these: it had none.
+    Raises ValueError when they do not work with a model that is here.
     """
     given = {key: found[key] for key in Settings.__dataclass_fields__ if found.get(key) not in (None, "")}
+    if "seed" in given:
+        given = {"refine_rounds": 0, **given}
+    if "version" in found:  # all that a picture was made with, where a link leaves out what is as the card says
+        given = {"encoder_refresh": 1, **given}
     info = models.info(str(given.get("model", models.names()[0])))
     base = replace(defaults(info), class_id=None)
     settings = checked(
@@ -104,8 +110,14 @@ def brought(models: Models, limits: Limits, found: Mapping[str, Any]) -> Setting
 
 def _as_the_card_says(info: ModelInfo, settings: Settings) -> dict[str, None]:
     """The rare settings that are what the model takes anyway, so that nothing has to be carried along for them."""
-    usual = picture_settings(make_request(info, None), 0, info.name, None, None)
+    request = make_request(info, None)
+    usual = {**asdict(request.sampling), "visible_length": request.visible_length}
     return {name: None for name in RARE if getattr(settings, name) == usual[name]}
+
+
+def usual_steps(info: ModelInfo) -> int:
+    """Steps of a run as the model's card recommends it, second looks included."""
+    return all_steps(make_request(info, None).sampling, info.length)
 
 
 def dressed(models: Models, limits: Limits, values: list[Any]) -> list[Any]:
@@ -135,6 +147,7 @@ def form_values(settings: Settings) -> list[Any]:
         settings.sampler,
         settings.steps,
         settings.guidance_scale,
+        settings.refine_rounds,
         settings.temperature,
         settings.top_k or 0,
         settings.schedule,

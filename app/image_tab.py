@@ -13,6 +13,7 @@ from app.controls import (
     guidance_strength,
     how_many,
     order_choice,
+    second_looks,
     seed_choice,
     segments,
     step_count,
@@ -29,6 +30,7 @@ from app.image_form import (
     reuse,
     settings_of,
     usual,
+    usual_steps,
 )
 from app.limits import Limits
 from app.models import Models
@@ -84,6 +86,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
                     sampler = order_choice("image", order_names(), first.sampler, ORDER_WORDS)
                     steps = step_count("image", min(limits.max_steps, info.length), first.steps, STEP_WORDS)
                     guidance = guidance_strength("image", limits, first.guidance_scale, more=GUIDANCE_WORDS)
+                    rounds = second_looks("image", limits, first.refine_rounds)
                 with gr.Accordion("More", open=False, elem_classes="fold", elem_id="image-more"):
                     seed, randomise = seed_choice("image", "The same seed and settings give the same picture again.")
                     temperature = daring("image", limits, first.temperature, "0 always takes the likeliest code.")
@@ -117,7 +120,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
                     )
         with gr.Column(elem_id="image-stage", elem_classes="stage"):
             size = (info.image_size, info.image_size)
-            stage = viewer("image", info.grid, size, first.steps, EMPTY)
+            stage = viewer("image", info.grid, size, usual_steps(info), EMPTY)
             post = mailbox()
         rare = gr.State({})  # settings without a control that came with a picture or a link
         fields = [
@@ -128,6 +131,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
             sampler,
             steps,
             guidance,
+            rounds,
             temperature,
             top_k,
             schedule,
@@ -147,10 +151,10 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
     def on_model(name: str) -> list[Any]:
         values = form_values(defaults(models.info(name)))
         presets = gr.Radio(list(models.info(name).presets), value=usual(models.info(name)))
-        return [*dressed(models, limits, values)[1:3], presets, *dressed(models, limits, values)[4:8], {}]
+        return [*dressed(models, limits, values)[1:3], presets, *dressed(models, limits, values)[4:9], {}]
 
     def on_preset(name: str, choice: str | None) -> tuple:
-        return (*preset_values(models.info(name), choice), {}) if choice else (gr.skip(),) * 5
+        return (*preset_values(models.info(name), choice), {}) if choice else (gr.skip(),) * 6
 
     def on_reuse(value: dict | None, event: gr.EventData) -> list[Any]:
         return dressed(models, limits, reuse(value, event.what, event.picture))
@@ -161,10 +165,11 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
         except ValueError as fault:
             raise refused(fault) from fault
 
+    recommended = [sampler, steps, guidance, rounds, temperature]
     wire_run("image", buttons, limits, on_generate, fields, [stage, session, seed])
-    model.input(on_model, model, [class_id, style, preset, sampler, steps, guidance, temperature, rare], **QUICK)
-    preset.input(on_preset, [model, preset], [sampler, steps, guidance, temperature, rare], **QUICK)
-    for control in (sampler, steps, guidance):
+    model.input(on_model, model, [class_id, style, preset, *recommended, rare], **QUICK)
+    preset.input(on_preset, [model, preset], [*recommended, rare], **QUICK)
+    for control in recommended[:-1]:
         control.input(None, None, preset, js="() => null", **PRIVATE)
     stage.reuse(on_reuse, session, fields, **QUICK)
     wire_saves(stage, session, post, lambda value, event: save(value, event.kind, event.picture, event.step))

@@ -14,6 +14,7 @@ class Limits:
     max_images: int = 8  # pictures revealed together
     max_texts: int = 8  # texts revealed together
     max_steps: int = 256
+    max_refine_rounds: int = 8  # second looks at a picture or text, in which unlikely codes are drawn anew
     max_sweep: int = 24  # pictures of one sweep over steps and guidance
     max_guidance: float = 10.0
     max_temperature: float = 2.0

@@ -1,4 +1,5 @@
-"""From steps to what the browser keeps of a reveal: per step and picture the new cells, their codes and a preview.
+"""From steps to what the browser keeps of a reveal: per step and picture the cells taken back, the new cells, their
+codes and a preview.
 
 The value is plain JSON and only ever grows, so Gradio sends the new step alone. The same value, kept for the visitor's
 session, is what downloads are made from: no second pass through a network.
@@ -16,7 +17,8 @@ from torch import Tensor
 
 from app.models import ImagePipeline
 from app.settings import Settings
-from pgm.sampling import Step, planned_steps
+from pgm.refinement import all_steps, refining_steps
+from pgm.sampling import Step
 from pgm_image.metadata import picture_settings
 
 LOSSLESS_UP_TO = 128  # pixels; art of this size is upscaled on the page, where every artefact would show
@@ -43,7 +45,8 @@ def reveal(pipeline: ImagePipeline, settings: Settings) -> Iterator[dict[str, An
         "seeds": settings.seeds(),
         "grid": [rows, columns],
         "size": [info.image_size, info.image_size],
-        "total": planned_steps(request.sampling, info.length),
+        "total": all_steps(request.sampling, info.length),
+        "later": refining_steps(request.sampling, info.length),
         "count": settings.num_images,
         "steps": [],
         "done": False,
@@ -60,15 +63,15 @@ def unfold(
     value: dict[str, Any], steps: Iterator[Step], show: Callable[[Tensor, bool], list[str]]
 ) -> Iterator[dict[str, Any]]:
     """The value grown by one record per step. show: codes (B, L) and whether they are final -> B previews."""
-    elsewhere = 0.0
+    elsewhere, before = 0.0, None
     try:
         for step in steps:
             left = time.perf_counter()
             final = step.index + 1 >= step.total
-            codes = step.codes.cpu()
             record = {
-                **cells(codes, step.filled.cpu()),
-                "previews": show(codes, final),
+                "round": step.round,
+                **cells(step, before),
+                "previews": show(step.codes.cpu(), final),
                 "known": int(step.known[0].sum()),
                 "computed": int(step.computed),
                 "masked": int(step.computed_masked),
@@ -76,18 +79,28 @@ def unfold(
             }
             value = {**value, "total": step.total, "steps": [*value["steps"], record], "done": final}
             yield value
+            before = step
             elsewhere += time.perf_counter() - left
     finally:
         steps.close()
 
 
-def cells(codes: Any, filled: Any) -> dict[str, list[list[int]]]:
-    """New cells and their codes per picture, from codes (B, L) int64 and filled (B, L) bool."""
-    new = [row.nonzero().flatten() for row in filled]
+def cells(step: Step, before: Step | None) -> dict[str, list[list[int]]]:
+    """Per picture: known cells whose codes were taken back since the step before, new cells, and the codes of these."""
+    new = [row.nonzero().flatten() for row in step.filled.cpu()]
     return {
+        "taken_back": taken_back(step, before),
         "filled": [where.tolist() for where in new],
-        "codes": [row[where].tolist() for row, where in zip(codes, new, strict=True)],
+        "codes": [row[where].tolist() for row, where in zip(step.codes.cpu(), new, strict=True)],
     }
+
+
+def taken_back(step: Step, before: Step | None) -> list[list[int]]:
+    """Per picture the cells known at the step before whose codes were taken back, drawn anew at this step or not."""
+    if before is None or before.round == step.round:
+        return [[] for _ in step.codes]
+    again = before.known & (step.filled | ~step.known)
+    return [row.nonzero().flatten().tolist() for row in again.cpu()]
 
 
 def preview(picture: Image.Image, exact: bool) -> str:

@@ -10,12 +10,13 @@ from app.limits import Limits
 from pgm.guidance import guidance_schedule_names
 from pgm.orders import order_names
 from pgm.predictors import VisibleLength
+from pgm.refinement import MOST_STEPS
 from pgm.schedules import schedule_names
 
 LARGEST_SEED = 2**53 - 1  # beyond it a browser's number field loses digits
 RARE = (
     "guidance_schedule", "top_p", "confidence_temperature", "temperature_warmup", "temperature_anneal",
-    "resample_known", "visible_length",
+    "resample_known", "refine_share", "refine_steps", "encoder_refresh", "visible_length",
 )  # fmt: skip
 
 
@@ -34,6 +35,7 @@ class Settings:
     sampler: str = "halton"
     steps: int = 16
     guidance_scale: float = 0.0
+    refine_rounds: int = 0
     temperature: float = 1.0
     top_k: int | None = None
     schedule: str = "arccos"
@@ -45,6 +47,9 @@ class Settings:
     temperature_warmup: int | None = None
     temperature_anneal: float | None = None
     resample_known: bool | None = None
+    refine_share: float | None = None
+    refine_steps: int | None = None
+    encoder_refresh: int | None = None
     visible_length: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -84,6 +89,7 @@ class Settings:
             f"{self.sampler.capitalize()}, {self.schedule} schedule",
             f"{self.steps} steps",
             f"guidance {self.guidance_scale:g}",
+            looks(self.refine_rounds),
             f"temperature {self.temperature:g}",
             f"top-k {self.top_k}" if self.top_k else "",
             "order rolled" if self.roll else "",
@@ -91,6 +97,11 @@ class Settings:
             self.model,
         ]
         return " · ".join(part for part in parts if part)
+
+
+def looks(rounds: int) -> str:
+    """Rounds of refinement in words; blank when there are none."""
+    return f"{rounds} second look{'s' if rounds > 1 else ''}" if rounds else ""
 
 
 def checked(settings: Settings, limits: Limits) -> Settings:
@@ -105,6 +116,7 @@ def checked(settings: Settings, limits: Limits) -> Settings:
         num_images=count,
         steps=whole("Steps", settings.steps, 1, limits.max_steps),
         guidance_scale=number("Guidance", settings.guidance_scale, 0, limits.max_guidance),
+        refine_rounds=whole("Second looks", settings.refine_rounds, 0, limits.max_refine_rounds),
         temperature=number("Temperature", settings.temperature, 0, limits.max_temperature),
         top_k=top_k,
         seed=whole("Seed", settings.seed, 0, LARGEST_SEED - count),
@@ -123,6 +135,9 @@ def _checked_rare(settings: Settings, limits: Limits) -> dict[str, Any]:
         "temperature_warmup": lambda name, value: whole(name, value, 0, limits.max_steps),
         "temperature_anneal": lambda name, value: number(name, value, 0.01, 100),
         "resample_known": switch,
+        "refine_share": lambda name, value: number(name, value, 0.01, 1),
+        "refine_steps": lambda name, value: whole(name, value, 1, min(MOST_STEPS, limits.max_steps)),
+        "encoder_refresh": lambda name, value: whole(name, value, 1, limits.max_steps),
         "visible_length": lambda name, value: one_of(name, value, get_args(VisibleLength)),
     }
     return {name: doors[name](name.replace("_", " ").capitalize(), value) for name, value in settings.rare().items()}

@@ -15,6 +15,13 @@ function mountStage(element) {
       place.textContent = value;
       if (rest) place.append(" ", make("span", "", rest));
     },
+    /* What is shown and, behind it, how far it has come. A screen reader hears of it when it changes, not at every step. */
+    title(words, state) {
+      const place = find(".viewer-title"), key = `${words}|${state}`;
+      if (place.dataset.key === key) return;
+      place.dataset.key = key;
+      place.replaceChildren(...(state ? [make("span", "", words), " ", make("small", "", state)] : [words]));
+    },
     press(view) { all("[data-view]").forEach((button) => button.setAttribute("aria-pressed", button.dataset.view === view)); },
     onView(act) {
       all("[data-view]").forEach((button) => button.addEventListener("click", () => {

@@ -2,10 +2,11 @@
 
    value = { run, kind: "one" | "compare", title, summary, left_out: sentence, verdict, done,
              sides: [{ label, model, ends, latent, settings, count, seeds, labels, cells, given: [[cell, piece]], total,
-                       steps: [{ filled: [[cell]], pieces: [[[cell, piece]]], texts, known, computed, masked, seconds }],
-                       done }] }
+                       later, steps: [{ round, taken_back: [[cell]], filled: [[cell]], pieces: [[[cell, piece]]], texts,
+                       known, computed, masked, seconds }], done }] }
          | { run, error }
-   A side is one model. `filled`, `pieces`, `texts` and `known` have one entry per text; a cell is a token, and the
+   A side is one model. The last `later` steps are second looks, which take tokens back, unknown then, and fill them
+   again. `taken_back`, `filled`, `pieces`, `texts` and `known` have one entry per text; a cell is a token, and the
    piece null is an end of text. Steps only ever grow. */
 function mountText(element, trigger, props, watch) {
   const stage = mountStage(element), { root, find, put } = stage, page = document.documentElement;
@@ -19,6 +20,13 @@ function mountText(element, trigger, props, watch) {
   const made = () => (run ? Math.max(...run.sides.map((side) => side.steps.length)) : 0);
   const last = () => made() - 1;
   const finished = () => ["done", "stopped"].includes(root.dataset.state);
+  const whole = (step) => run.sides.every((side) => side.steps[step] && sum(side.steps[step].known) === side.cells * side.count);
+  /* The step a stage comes to rest on: the last one, unless a run was stopped while tokens of whole texts were away. */
+  function rest() {
+    if (root.dataset.state !== "stopped" || whole(last())) return last();
+    const before = Array.from({ length: made() }, (_, step) => step).findLast(whole);
+    return before ?? last();
+  }
   const record = (side) => side.steps[Math.min(shown, side.steps.length - 1)];
   const rate = (side, step) => (step.seconds > 0 ? (sum(step.known) - side.count * side.given.length) / step.seconds : 0);
 
@@ -26,7 +34,7 @@ function mountText(element, trigger, props, watch) {
   /* A width in letters for a token nobody knows yet: about a word piece, and the same every time. */
   const girth = (cell) => 2 + ((cell * 7) % 5) * 0.6;
 
-  function paper(cells) {
+  function paper(cells, given) {
     const words = make("p", "text-words");
     words.dir = "auto";
     const spans = Array.from({ length: cells }, (_, cell) => {
@@ -36,7 +44,7 @@ function mountText(element, trigger, props, watch) {
     });
     spans.forEach((span) => paint(span, "unknown", ""));
     words.append(...spans);
-    return { words, spans, born: new Array(cells).fill(UNKNOWN), held: Array.from({ length: cells }, () => []) };
+    return { words, spans, arrivals: mountArrivals(cells, given.map(([cell]) => cell)), held: Array.from({ length: cells }, () => []) };
   }
 
   /* What stands in a cell: blank space stays outside of the part that is marked, so that marks follow words; between
@@ -68,15 +76,16 @@ function mountText(element, trigger, props, watch) {
   }
 
   function drawText(side, text) {
-    const at = Math.min(shown, side.steps.length - 1), clean = finished() && shown === last();
+    const at = Math.min(shown, side.steps.length - 1), clean = finished() && shown === rest();
+    const { born: came } = text.arrivals.at(at);
     const piece = text.held.map((entries) => entries.findLast(([step]) => step <= at)?.[1]);
-    const known = text.born.map((step) => step !== UNKNOWN && step <= at);
+    const known = came.map((step) => step !== UNKNOWN);
     const end = side.ends ? known.findIndex((is, cell) => is && piece[cell] === null) : -1;
     text.spans.forEach((span, cell) => {
-      const born = text.born[cell], behind = end >= 0 && cell > end, fresh = known[cell] && born === at && !clean;
+      const born = came[cell], behind = end >= 0 && cell > end, fresh = known[cell] && born === at && !clean;
       const state = behind && view !== "tokens" ? (known[cell] ? "behind" : "ahead")
         : !known[cell] ? "unknown" : piece[cell] === null ? "end" : born === GIVEN ? "given" : "known";
-      paint(span, state, piece[cell] ?? "", text.born[cell - 1] !== GIVEN);
+      paint(span, state, piece[cell] ?? "", came[cell - 1] !== GIVEN);
       span.toggleAttribute("data-new", fresh);
       span.toggleAttribute("data-behind", behind);
       const ink = span.querySelector("b");
@@ -118,18 +127,18 @@ function mountText(element, trigger, props, watch) {
         column.append(head);
       }
       const texts = Array.from({ length: side.count }, (_, k) => {
-        const text = paper(side.cells), frame = make("article", "text-one");
+        const text = paper(side.cells, side.given), frame = make("article", "text-one");
         frame.append(text.words);
         if (run && (side.count > 1 || side.latent)) frame.append(tools(side, which, k));
         column.append(frame);
-        side.given.forEach(([cell, piece]) => { text.born[cell] = GIVEN; text.held[cell].push([GIVEN, piece]); });
+        side.given.forEach(([cell, piece]) => text.held[cell].push([GIVEN, piece]));
         return text;
       });
       if (numbers) column.append(numbers.list);
       return { which, column, texts, numbers, taken: 0 };
     });
     find(".text-sides").replaceChildren(...sides.map((side) => side.column));
-    timeline.build(run ? total() : props.total);
+    run ? timeline.build(total(), Math.max(...run.sides.map((side) => side.later))) : timeline.build(props.total);
     reserve();
   }
 
@@ -173,19 +182,23 @@ function mountText(element, trigger, props, watch) {
   /* ---------- words and numbers ---------- */
   const NOTES = {
     text: "This step's words are marked, yours are underlined, blocks are not known yet. A square ends the text; dots are tokens behind it.",
+    again: "the tokens that fit worst were taken back and are drawn anew. Blocks are not known again yet.",
+    left: "Stopped in a second look: this is the whole text before it. The timeline shows what came after.",
     tokens: "Each box is one token: a word or a piece of one, as the model reads it. ␣ is a space.",
     order: "Dark came first, pale last. What you wrote is underlined.",
+    late: "Dark came first, pale last: the palest were drawn anew in second looks. What you wrote is underlined.",
   };
 
   function describe() {
-    const note = find(".viewer-note p"), state = root.dataset.state;
-    note.textContent = NOTES[view];
+    const state = root.dataset.state, one = run?.sides[0], step = one && shown >= 0 ? record(one) : null;
+    const look = secondLook(step, one?.settings.refine_rounds), clean = finished() && run && shown === rest();
+    find(".viewer-note p").textContent = view !== "text" ? NOTES[look && view === "order" ? "late" : view] : clean && shown < last() ? NOTES.left
+      : look && !clean ? `${look}: ${NOTES.again}` : NOTES.text;
     find(".viewer-ramp").hidden = view !== "order";
-    const title = find(".viewer-title");
-    title.textContent = { idle: "No text yet", waiting: life.words() }[state] ?? run?.title ?? "";
-    if (state === "stopped") title.append(" ", make("small", "", `stopped at step ${made()} of ${total()}`));
+    const words = { idle: "No text yet", waiting: life.words() }[state];
+    stage.title(words ?? run?.title ?? "", words ? "" : state === "stopped" ? `stopped at step ${made()} of ${total()}` : clean ? "" : look.toLowerCase());
     find(".viewer-empty").textContent = run || state === "waiting" ? "" : props.empty[mode()];
-    const one = run?.sides[0], step = one && shown >= 0 ? record(one) : null, many = one?.count > 1;
+    const many = one?.count > 1;
     put("step", step ? number(shown + 1) : "–", step && `of ${number(total())}`);
     put("known", step ? number(sum(step.known)) : "–", `of ${number(one ? one.cells * one.count : props.cells)}`);
     put("computed", step ? number(step.computed) : "–", step ? `vs ${number(step.masked)} masked${many ? ", each" : ""}` : "vs a masked model");
@@ -210,7 +223,7 @@ function mountText(element, trigger, props, watch) {
     stage.all(".text-tools").forEach((tools) => { tools.inert = !(finished() && made()); });
     timeline.paint(
       Array.from({ length: made() }, (_, k) => Math.max(...run.sides.map((side) => sum((side.steps[k]?.filled ?? []).map((cells) => cells.length))))),
-      step ? `Step ${shown + 1} of ${total()}, ${sum(step.known)} of ${one.cells * one.count} tokens known` : "Nothing to show yet",
+      step ? `Step ${shown + 1} of ${total()}, ${look ? `${look}, ` : ""}${sum(step.known)} of ${one.cells * one.count} tokens known` : "Nothing to show yet",
     );
   }
 
@@ -268,7 +281,7 @@ function mountText(element, trigger, props, watch) {
       for (; side.taken < steps.length; side.taken++) {
         const step = steps[side.taken];
         side.texts.forEach((text, k) => {
-          step.filled[k].forEach((cell) => { text.born[cell] = side.taken; });
+          text.arrivals.add(step.taken_back[k], step.filled[k]);
           step.pieces[k].forEach(([cell, piece]) => text.held[cell].push([side.taken, piece]));
         });
       }
@@ -277,7 +290,7 @@ function mountText(element, trigger, props, watch) {
       root.dataset.state = "done";
       window.pgm.running("text", false);
     }
-    if (follow) shown = last();
+    if (follow) shown = rest();
     refresh();
     announce();
   }
@@ -295,7 +308,10 @@ function mountText(element, trigger, props, watch) {
       if (root.dataset.state === "idle") {
         run = null;
         build();
-      } else announce();
+      } else {
+        if (follow) shown = rest();
+        announce();
+      }
       refresh();
     },
     describe,

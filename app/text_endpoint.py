@@ -24,8 +24,9 @@ SAYS = (
     "or write freely. What the prompt holds is kept to the letter."
 )
 STREAMED = (
-    "It reports every step: for each text the tokens that came in, what their places now show and the text so far, "
-    "then how many tokens are known and have been computed, and the seconds."
+    "It reports every step: for each text the tokens taken back since the last step, which happens in second looks "
+    "(round 1, 2, ...) only, those that came in, what places now show and the text so far, then how many tokens are "
+    "known and have been computed, and the seconds."
 )
 BLANKS = "Blank arguments take the model's recommended settings. Text i has the seed seed + i."
 ARGUMENTS = (
@@ -41,13 +42,14 @@ ARGUMENTS = (
     number("guidance_scale", "How strongly to follow z, 0 is off and twice as fast (RMDM)"),
     whole_number("z_seed", "Seed of the z of all texts, blank for one of its own each (RMDM)"),
     whole_number("seed", "Seed of the first text", 0),
+    whole_number("refine_rounds", "In how many second looks the tokens that fit worst are drawn anew, 0 is off"),
 )
 RETURNS = "{model, texts, seeds, settings, tokens_computed, tokens_computed_masked, tokens_per_second, seconds}"
 
 
 STEP_RETURNS = (
-    "one JSON record per step: {index, total, filled, pieces, texts, known, computed, masked, seconds}; filled, "
-    "pieces, texts and known have one entry per text, and the piece null is an end of text"
+    "one JSON record per step: {index, total, round, taken_back, filled, pieces, texts, known, computed, masked, "
+    "seconds}; taken_back, filled, pieces, texts and known have one entry per text, the piece null is an end of text"
 )
 
 

@@ -56,6 +56,8 @@ def report(value: dict[str, Any]) -> dict[str, Any]:
             {
                 "step": index + 1,
                 "texts": record["texts"],
+                "second_look": record["round"],
+                "tokens_taken_back": record["taken_back"],
                 "new_tokens": record["filled"],
                 "tokens_known": record["known"],
                 "tokens_computed": record["computed"],

@@ -19,8 +19,8 @@ NEW, KEEP, WALK = "new", "keep", "walk"
 Z_MODES = [("New each time", NEW), ("Keep", KEEP), ("Walk", WALK)]
 NOTHING_KEPT = "No z is kept yet: press Keep z under a text first."
 FIELDS = (
-    "mode", "model", "prompt", "num_texts", "steps", "length", "sampler", "temperature", "top_p", "blank_tokens",
-    "z_mode", "walk_to", "stops", "guidance_scale", "seed", "randomise",
+    "mode", "model", "prompt", "num_texts", "steps", "length", "sampler", "refine_rounds", "temperature", "top_p",
+    "blank_tokens", "z_mode", "walk_to", "stops", "guidance_scale", "seed", "randomise",
 )  # fmt: skip
 EXAMPLES = ("lantern (noun): ", "____ (noun): a person who ____", "quietly (adverb): ")  # where a model names none
 MOST_STOPS = 8
@@ -38,6 +38,8 @@ def asked(
     info = texts.info(name)
     given = {key: form[key] for key in TextSettings.__dataclass_fields__ if form.get(key) not in (None, "")}
     settings = replace(defaults(info), **{**given, "model": name, "z": None, "walk_to": None})
+    if mode == COMPARE:  # a plain race of models
+        settings = replace(settings, refine_rounds=0)
     z_mode = one_of("z", form.get("z_mode") or NEW, (NEW, KEEP, WALK))
     if info.latent_width and mode == ONE and z_mode != NEW:
         if kept is None:
@@ -56,18 +58,20 @@ def examples(info: TextModelInfo) -> list[str]:
 
 
 def preset_values(info: TextModelInfo, preset: str) -> tuple[Any, ...]:
-    """Steps, length, sampler, temperature and top-p of a preset; those recommended where the preset is silent."""
+    """Steps, length, sampler, second looks, temperature and top-p of a preset; where it is silent those recommended."""
     return recommended(replace(defaults(info), **how(info.presets.get(preset, {}))))
 
 
 def recommended(settings: TextSettings) -> tuple[Any, ...]:
     """Values of the controls that a model's card speaks of."""
-    return settings.steps, settings.length, settings.sampler, settings.temperature, settings.top_p
+    return (
+        settings.steps, settings.length, settings.sampler, settings.refine_rounds, settings.temperature, settings.top_p,
+    )  # fmt: skip
 
 
 def reuse(value: dict[str, Any], what: str, side: int, text: int) -> list[Any]:
     """Values of all fields from a run: the seed of a text alone ("seed"), or everything with a new seed ("settings").
-    The model stays as it is where several were compared.
+    Model and second looks stay as they are where several models were compared.
     """
     side = value["sides"][side]
     found: dict[str, Any] = {"seed": side["seeds"][text], "randomise": False}
@@ -78,6 +82,7 @@ def reuse(value: dict[str, Any], what: str, side: int, text: int) -> list[Any]:
         found = {key: held for key, held in named.items() if held is not None} | {"randomise": True}
         if value["kind"] == COMPARE:
             found.pop("model")
+            found.pop("refine_rounds")
     return [found.get(key, gr.skip()) for key in FIELDS]
 
 

@@ -1,4 +1,5 @@
-"""From steps to what the browser keeps of texts that come in: per step and text the new cells and what they hold.
+"""From steps to what the browser keeps of texts that come in: per step and text the cells taken back, the new cells and
+what they hold.
 
 A cell is one token. The value is plain JSON and only ever grows, so Gradio sends the new step alone. The same value,
 kept for the visitor's session, is what downloads are made from: no second pass through a network.
@@ -10,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
+from app.reveal import taken_back
 from app.text_models import KINDS, TextPipeline
 from app.text_settings import TextSettings, latent_words, request_of
-from pgm.sampling import planned_steps
+from pgm.refinement import all_steps, refining_steps
 from pgm_text.prompt import WITHIN, Layout
 from pgm_text.tokenizer import Tokenizer
 
@@ -33,21 +35,23 @@ def reveal_one(pipeline: TextPipeline, settings: TextSettings) -> Iterator[dict[
     }
     with closing(reveal(pipeline, settings)) as values:
         for side in values:
-            summary = f"{settings.summary(side['total'], latent)} · {pipeline.info.title}"
+            summary = f"{settings.summary(side['total'] - side['later'], latent)} · {pipeline.info.title}"
             yield {**frame, "summary": summary, "sides": [side], "done": side["done"]}
 
 
 def reveal(pipeline: TextPipeline, settings: TextSettings) -> Iterator[dict[str, Any]]:
     """Run checked `settings` and yield one side of the viewer: first without a step, then after every step.
 
-    A side is {label, model, ends, latent, settings, count, seeds, labels, z, cells, given, total, steps, done}. given
-    and the pieces of a step are [cell, piece] with None as the piece of an end-of-text token; a step is {filled, pieces
-    and texts per text, known per text, computed, masked, seconds}. Closing this closes the pipeline's generator.
+    A side is {label, model, ends, latent, settings, count, seeds, labels, z, cells, given, total, later, steps, done}.
+    given and the pieces of a step are [cell, piece] with None as the piece of an end-of-text token; later: steps of
+    second looks in total; a step is {round, taken_back, filled, pieces and texts per text, known per text, computed,
+    masked, seconds}. Closing this closes the pipeline's generator.
     """
     info = pipeline.info
     request = request_of(pipeline, settings)
     layout = request.layout
     memo: dict[int, str | None] = {}
+    wanted = sum(token < 0 for token in layout.ids)
     start = pieces_of(pipeline.tokenizer, layout.ids, memo)
     side = {
         "label": KINDS.get(info.architecture, info.title),
@@ -61,12 +65,13 @@ def reveal(pipeline: TextPipeline, settings: TextSettings) -> Iterator[dict[str,
         "z": [latent_words(latent) for latent in settings.latents()] if info.latent_width else [],
         "cells": len(layout),
         "given": [[cell, piece] for cell, piece in enumerate(start) if layout.ids[cell] >= 0],
-        "total": max(planned_steps(request.sampling, sum(token < 0 for token in layout.ids)), 1),
+        "total": max(all_steps(request.sampling, wanted), 1),
+        "later": refining_steps(request.sampling, wanted),
         "steps": [],
         "done": False,
     }
     yield side
-    before = [start] * len(request)
+    before, last = [start] * len(request), None
     elsewhere = 0.0
     with closing(pipeline.steps(request)) as steps:
         for step in steps:
@@ -74,6 +79,8 @@ def reveal(pipeline: TextPipeline, settings: TextSettings) -> Iterator[dict[str,
             rows = step.codes.cpu().tolist()
             now = [pieces_of(pipeline.tokenizer, row, memo) for row in rows]
             record = {
+                "round": step.round,
+                "taken_back": taken_back(step, last),
                 "filled": [row.nonzero().flatten().tolist() for row in step.filled.cpu()],
                 "pieces": [_changes(*pair) for pair in zip(before, now, strict=True)],
                 "texts": [text_so_far(row, held, layout, side["ends"]) for row, held in zip(rows, now, strict=True)],
@@ -82,7 +89,7 @@ def reveal(pipeline: TextPipeline, settings: TextSettings) -> Iterator[dict[str,
                 "masked": int(step.computed_masked),
                 "seconds": round(max(step.seconds - elsewhere, 0.0), 4),
             }
-            before = now
+            before, last = now, step
             done = step.index + 1 >= step.total
             side = {**side, "total": max(step.total, 1), "steps": [*side["steps"], record], "done": done}
             yield side

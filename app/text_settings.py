@@ -11,7 +11,7 @@ from torch import Tensor
 import pgm_text
 from app.fields import number, one_of, whole
 from app.limits import Limits
-from app.settings import LARGEST_SEED
+from app.settings import LARGEST_SEED, looks
 from app.text_models import TextPipeline
 from pgm_text.model_info import TextModelInfo
 from pgm_text.prompt import BLANK_TOKENS, has_blanks
@@ -39,6 +39,7 @@ class TextSettings:
     sampler: str = "uniform"
     temperature: float = 1.0
     top_p: float = 1.0
+    refine_rounds: int = 0
     guidance_scale: float = 0.0
     blank_tokens: int = BLANK_TOKENS
     seed: int = 0
@@ -75,11 +76,12 @@ class TextSettings:
         return (words[: SHOWN_PROMPT - 1] + "…" if len(words) > SHOWN_PROMPT else words) or "Without a beginning"
 
     def summary(self, steps: int, latent: bool = False) -> str:
-        """How it is made, in one line: in how many steps in fact; `latent` adds what concerns z."""
+        """How it is made, in one line: in how many steps in fact, second looks apart; `latent` adds what concerns z."""
         parts = [
             self.sampler.capitalize(),
             "1 step" if steps == 1 else f"{steps} steps",
             f"{self.length} tokens" if not has_blanks(self.prompt) else "",
+            looks(self.refine_rounds),
             f"temperature {self.temperature:g}",
             f"top-p {self.top_p:g}" if self.top_p < 1 else "",
             f"guidance {self.guidance_scale:g}" if latent and self.guidance_scale else "",
@@ -116,7 +118,9 @@ def defaults(info: TextModelInfo) -> TextSettings:
 
 def how(settings: Any) -> dict[str, Any]:
     """The part of a card's settings that the form has a control for."""
-    fields = ("steps", "sampler", "temperature", "top_p", "guidance_scale", "blank_tokens", "length")
+    fields = (
+        "steps", "sampler", "temperature", "top_p", "guidance_scale", "refine_rounds", "blank_tokens", "length",
+    )  # fmt: skip
     return {key: settings[key] for key in fields if settings.get(key) is not None}
 
 
@@ -147,6 +151,7 @@ def checked(settings: TextSettings, limits: Limits, info: TextModelInfo) -> Text
         sampler=one_of("Sampler", settings.sampler, tuple(SAMPLERS)),
         temperature=number("Temperature", settings.temperature, 0, limits.max_temperature),
         top_p=number("Top-p", settings.top_p, 0.01, 1),
+        refine_rounds=whole("Second looks", settings.refine_rounds, 0, limits.max_refine_rounds),
         guidance_scale=number("Guidance", settings.guidance_scale, 0, limits.max_guidance) if latent else 0.0,
         blank_tokens=whole("Length of a blank", settings.blank_tokens, 1, info.length),
         seed=whole("Seed", settings.seed, 0, LARGEST_SEED - count),
@@ -168,6 +173,7 @@ def request_of(pipeline: TextPipeline, settings: TextSettings) -> TextRequest:
         sampler=settings.sampler,
         temperature=settings.temperature,
         top_p=settings.top_p,
+        refine_rounds=settings.refine_rounds,
         guidance_scale=settings.guidance_scale if pipeline.info.latent_width else None,
         blank_tokens=settings.blank_tokens,
         seed=settings.seed,

@@ -13,6 +13,7 @@ from app.controls import (
     guidance_strength,
     how_many,
     order_choice,
+    second_looks,
     seed_choice,
     segments,
     slider,
@@ -73,7 +74,7 @@ def text_viewer(texts: TextModels, limits: Limits, name: str) -> Record:
     """
     return record(
         "text",
-        ("timeline.js", "stage.js", "run.js", "text.js"),
+        ("arrivals.js", "timeline.js", "stage.js", "run.js", "text.js"),
         "mountText(element, trigger, props, watch)",
         "text-viewer",
         ("reuse", "keep", "save"),
@@ -154,6 +155,7 @@ def build_text_tab(texts: TextModels, limits: Limits) -> None:
                         "text", "length", (1, info.length, 1), first.length, "Length in tokens", LENGTH_WORDS
                     )
                     sampler = order_choice("text", SAMPLERS, first.sampler, SAMPLER_WORDS)
+                    rounds = second_looks("text", limits, first.refine_rounds, "tokens", "not-compare")
                 with gr.Accordion("More", open=False, elem_classes="fold"):
                     seed, randomise = seed_choice("text", "The same seed and settings give the same text again.")
                     temperature = daring(
@@ -207,8 +209,8 @@ def build_text_tab(texts: TextModels, limits: Limits) -> None:
 
     session, kept = gr.State(None), gr.State(None)
     fields = [
-        mode, model, prompt, count, steps, length, sampler, temperature, top_p, blank, z_mode, walk_to, stops, guidance,
-        seed, randomise,
+        mode, model, prompt, count, steps, length, sampler, rounds, temperature, top_p, blank, z_mode, walk_to,
+        stops, guidance, seed, randomise,
     ]  # fmt: skip
 
     def on_generate(held: Latent | None, *values: Any) -> Iterator[tuple]:
@@ -222,7 +224,7 @@ def build_text_tab(texts: TextModels, limits: Limits) -> None:
         return [*_dressed(texts.info(name)), gr.HTML(**stage_settings(texts, limits, name))]
 
     def on_preset(name: str, choice: str | None) -> tuple:
-        return text_form.preset_values(texts.info(name), choice) if choice else (gr.skip(),) * 5
+        return text_form.preset_values(texts.info(name), choice) if choice else (gr.skip(),) * 6
 
     def on_pick(event: gr.EventData) -> str:
         return str(event.prompt)
@@ -238,7 +240,7 @@ def build_text_tab(texts: TextModels, limits: Limits) -> None:
         latent = text_form.latent_of(value, event.text)
         return latent, gr.Radio(value=KEEP, info=kept_words(latent)), gr.Accordion(open=True), True
 
-    how_fields = [steps, length, sampler, temperature, top_p]
+    how_fields = [steps, length, sampler, rounds, temperature, top_p]
     wire_run("text", buttons, limits, on_generate, [kept, *fields], [stage, session, seed])
     mode.change(None, mode, None, js="(mode) => { document.documentElement.dataset.text = mode; }", **PRIVATE)
     model.input(on_model, model, [*how_fields, blank, guidance], **QUICK)

@@ -7,8 +7,10 @@ function mountTimeline(root, moves) {
   const state = root.closest(".viewer");
   let player = 0;
 
-  function build(total) {
+  /* later: how many of the steps, the last ones, belong to second looks; a line stands before them. */
+  function build(total, later = 0) {
     ticks.replaceChildren(...Array.from({ length: total }, () => document.createElement("i")));
+    if (later && later < total) ticks.children[total - later].toggleAttribute("data-later", true);
     ticks.setAttribute("aria-valuemax", total);
   }
 

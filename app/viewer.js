@@ -1,19 +1,19 @@
 /* Shows a reveal: every step the server has sent is kept here, so scrubbing and playing ask the server nothing.
 
-   value = { run, title, channel, grid: [rows, columns], size: [width, height], total, count, seeds, sampler, summary,
-             steps: [{ filled: [[index]], codes: [[code]], previews: ["data:..."], known, computed, masked, seconds }],
-             done, error }
+   value = { run, title, channel, grid: [rows, columns], size: [width, height], total, later, count, seeds, sampler,
+             summary, settings, steps: [{ round, taken_back: [[index]], filled: [[index]], codes: [[code]],
+             previews: ["data:..."], known, computed, masked, seconds }], done, error }
+   The last `later` steps are second looks: round r takes cells back, which are then unknown, and fills them again.
    An edit has more: given: { cells: [[index]], codes: [[code]] } known from the start, and the previews start (what it
    starts from) and before (the picture as it was).
-   `filled`, `codes` and `previews` have one entry per picture; indices count cells row by row. Steps only ever grow. */
+   `taken_back`, `filled`, `codes` and `previews` have one entry per picture; indices count cells row by row. Steps only ever grow. */
 function mountViewer(element, trigger, props, watch) {
   const stage = mountStage(element), { root, find, colour, put } = stage;
   const canvas = find(".viewer-canvas"), strip = find(".viewer-strip"), channel = props.channel;
 
   let run = null;        // the value shown, null before the first run
   let images = [];       // images[step][picture]: decoded previews
-  let born = [];         // born[picture][cell]: the step at which a cell came in, -1 while unknown
-  let codes = [];        // codes[picture][cell]
+  let arrivals = [];     // arrivals[picture]: when its cells came in, and their codes
   let start = null, original = null;  // of an edit: what it starts from, and the picture as it was
   let shown = -1, picture = 0, view = "picture", lines = true;
   let follow = true, hint = "";
@@ -21,7 +21,14 @@ function mountViewer(element, trigger, props, watch) {
 
   const last = () => (run ? run.steps.length - 1 : -1);
   const finished = () => ["done", "stopped"].includes(root.dataset.state);
-  const clean = () => finished() && shown === last();  // the finished picture carries no marks
+  const whole = (step) => step.known === grid[0] * grid[1];
+  /* The step a stage comes to rest on: the last one, unless a run was stopped while codes of a whole picture were away. */
+  function rest() {
+    if (root.dataset.state !== "stopped" || !run || whole(run.steps[last()])) return last();
+    const before = run.steps.findLastIndex(whole);
+    return before < 0 ? last() : before;
+  }
+  const clean = () => finished() && shown === rest();  // the picture in the end carries no marks
 
   /* ---------- sizes ---------- */
   /* Thumbnails of about 128 px, four or two in a row, so that rows are even. */
@@ -45,10 +52,10 @@ function mountViewer(element, trigger, props, watch) {
 
   /* ---------- drawing ---------- */
   function drawPicture(target, which, marks) {
-    const large = target === canvas;
+    const large = target === canvas, cells = run ? arrivals[which].at(shown) : null;
     drawCells(target, {
       grid, size, shown, lines: large && lines, view: large ? view : "picture", colour,
-      total: run?.total || 1, born: run ? born[which] : null, codes: codes[which],
+      total: run?.total || 1, born: cells?.born ?? null, codes: cells?.held,
       image: view === "before" && large ? original : images[shown]?.[which] ?? start,
       hint: run?.given ? { has: () => true } : run ? new Set() : firstCells(grid, Math.round((grid[0] * grid[1]) / 9)),
       glow: marks ? { age: glow.age(), fades: clean() } : null, font: getComputedStyle(find(".viewer-seed")).fontFamily,
@@ -68,18 +75,28 @@ function mountViewer(element, trigger, props, watch) {
     edit: "Tinted cells are drawn anew around the rest, which is known from the start.",
     edited: "A part was drawn anew around the rest. Before shows the picture as it was.",
     picture: "Cells fill in as their codes become known; this step's cells are in the accent colour.",
+    again: "the codes that fit worst were taken back and are drawn anew.",
+    left: "Stopped in a second look: this is the whole picture before it. The timeline shows what came after.",
     codes: "Each cell is one code: the number of an entry in the tokenizer's codebook.",
     halton: "Dark came first, pale last. Halton scatters each step evenly, like rain.",
     confidence: "Dark came first, pale last. Confidence takes the surest codes first, so islands grow.",
     random: "Dark came first, pale last. Random order lets chance decide, so it clumps and leaves gaps.",
+    late: "Dark came first, pale last. The palest cells were drawn anew in second looks.",
     raster: "Dark came first, pale last. Raster goes row by row, like reading.",
   };
 
+  function noteOf(look) {
+    if (view === "order") return look ? NOTES.late : NOTES[run?.sampler || props.sampler] || NOTES.halton;
+    if (view !== "picture") return NOTES[view];
+    if (clean() && shown < last()) return NOTES.left;
+    if (look && !clean()) return `${look}: ${NOTES.again}`;
+    return NOTES[run?.given ? (clean() ? "edited" : "edit") : "picture"];
+  }
+
   function describe() {
-    const note = find(".viewer-note p");
-    note.textContent = view === "order" ? NOTES[run?.sampler || props.sampler] || NOTES.halton : NOTES[view === "picture" && run?.given ? (clean() ? "edited" : "edit") : view];
+    const step = run?.steps[shown], look = secondLook(step, run?.settings.refine_rounds);
+    find(".viewer-note p").textContent = noteOf(look);
     find(".viewer-ramp").hidden = view !== "order";
-    const step = run?.steps[shown];
     if (!step) {
       put("step", "–");
       put("known", "–", `of ${number(grid[0] * grid[1])}`);
@@ -94,11 +111,8 @@ function mountViewer(element, trigger, props, watch) {
       find(".viewer-meter i").style.width = `${Math.min(100, (100 * step.computed) / Math.max(step.masked, 1))}%`;
     }
     const words = { idle: "No picture yet", waiting: life.words() }[root.dataset.state];
-    const title = find(".viewer-title");
-    title.textContent = words ?? run?.title ?? "";
-    if (root.dataset.state === "stopped") {
-      title.append(" ", make("small", "", `stopped at step ${last() + 1} of ${run.total}`));
-    }
+    stage.title(words ?? run?.title ?? "", words ? ""
+      : root.dataset.state === "stopped" ? `stopped at step ${last() + 1} of ${run.total}` : clean() ? "" : look.toLowerCase());
     find(".viewer-empty").textContent = run || root.dataset.state === "waiting" ? "" : hint || props.empty || "";
     canvas.setAttribute("aria-label", step ? `${run.title}, step ${shown + 1} of ${run.total}` : "Empty grid of codes");
     find('[data-save="png"]').textContent = shown === last() || !run ? "Save PNG" : `Save step ${shown + 1}`;
@@ -111,14 +125,14 @@ function mountViewer(element, trigger, props, watch) {
   }
 
   const timeline = mountTimeline(find(".viewer-timeline"), { last, shown: () => shown, show, steer: scrub });
-  const buildTicks = () => timeline.build(run ? run.total : props.total || 32);
+  const buildTicks = () => (run ? timeline.build(run.total, run.later) : timeline.build(props.total || 32));
   const pause = timeline.pause;
 
   function paintTicks() {
     const step = run?.steps[shown];
     timeline.paint(
       (run?.steps ?? []).map((one) => one.filled[picture].length),
-      step ? `Step ${shown + 1} of ${run.total}, ${step.known} codes known` : "Nothing to show yet",
+      step ? [`Step ${shown + 1} of ${run.total}`, secondLook(step, run.settings.refine_rounds), `${step.known} codes known`].filter(Boolean).join(", ") : "Nothing to show yet",
     );
   }
 
@@ -190,10 +204,7 @@ function mountViewer(element, trigger, props, watch) {
     for (let k = had; k < run.steps.length; k++) {
       const step = run.steps[k];
       images.push(step.previews.map(load));
-      step.filled.forEach((cells, which) => cells.forEach((cell, at) => {
-        born[which][cell] = k;
-        codes[which][cell] = step.codes[which][at];
-      }));
+      arrivals.forEach((cells, which) => cells.add(step.taken_back[which], step.filled[which], step.codes[which]));
     }
     if (run.done) {
       if (root.dataset.state !== "done") window.dispatchEvent(new CustomEvent("pgm:done", { detail: { channel, value } }));
@@ -201,7 +212,7 @@ function mountViewer(element, trigger, props, watch) {
       window.pgm.running(channel, false);
     }
     const latest = images[last()]?.[picture];
-    const reveal = () => (follow && run === value ? show(last(), last() > had - 1 || run.done) : refresh());
+    const reveal = () => (follow && run === value ? show(rest(), last() > had - 1 || run.done) : refresh());
     if (follow && latest && !latest.complete) latest.decode().then(reveal, reveal);
     else if (last() >= 0) reveal();
     else refresh();
@@ -213,13 +224,9 @@ function mountViewer(element, trigger, props, watch) {
     run = value;
     [grid, size] = [value.grid, value.size];
     images = [];
-    born = Array.from({ length: value.count }, () => new Array(grid[0] * grid[1]).fill(-1));
-    codes = born.map((row) => row.slice());
+    arrivals = Array.from({ length: value.count }, (_, which) =>
+      mountArrivals(grid[0] * grid[1], value.given?.cells[which], value.given?.codes[which]));
     [start, original] = [value.start, value.before].map((source) => (source ? load(source) : null));
-    value.given?.cells.forEach((cells, which) => cells.forEach((cell, at) => {
-      born[which][cell] = -2;
-      codes[which][cell] = value.given.codes[which][at];
-    }));
     [shown, picture, follow] = [-1, 0, true];
     root.dataset.state = "running";
     buildTicks();
@@ -237,7 +244,7 @@ function mountViewer(element, trigger, props, watch) {
     settle() {
       if (root.dataset.state === "running" && last() >= 0) {
         root.dataset.state = "stopped";
-        show(shown, true);
+        show(follow ? rest() : shown, true);
       } else if (root.dataset.state === "running") root.dataset.state = "idle";
       else if (root.dataset.state === "waiting") root.dataset.state = run ? (run.done ? "done" : "stopped") : "idle";
       refresh();

@@ -45,7 +45,7 @@ def viewer(
     """
     return record(
         "viewer",
-        ("cells.js", "timeline.js", "stage.js", "run.js", "viewer.js"),
+        ("cells.js", "arrivals.js", "timeline.js", "stage.js", "run.js", "viewer.js"),
         "mountViewer(element, trigger, props, watch)",
         f"{channel}-viewer",
         ("reuse", "save"),

@@ -50,6 +50,7 @@ def main() -> None:
     pgm = PGMPipeline.from_pretrained(args.model, device=args.device, dtype=args.dtype)
     twin = twin_of(pgm)
     settings = {"steps": args.steps, "guidance_scale": args.guidance, "sampler": args.sampler}
+    settings |= {"refine_rounds": 0, "encoder_refresh": 1}  # the twin has no encoder to refresh
     sampling, length = pgm.request(0, **settings).sampling, pgm.info.length
     counts = [generation_operations(p.transformer.config, sampling, length) for p in (pgm, twin)]
     print(f"{args.model}, {args.sampler}, {args.steps} steps, guidance {args.guidance}, {pgm.dtype}, {pgm.device}")

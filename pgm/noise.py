@@ -3,7 +3,7 @@
 Everything is drawn on the CPU in float64 from a generator of its own; global generators are not touched.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ class Noise:
     roll: Tensor  # (B,) float64: cyclic shift of a fixed order
     confidence: Tensor | None = None  # (B, S, L) float64 Gumbel noise, only for confidence sampling
     counts: Tensor | None = None  # (B, S) float64, only for the binomial schedule
+    rounds: tuple["Noise", ...] = ()  # of each round of refinement
 
 
 def fold_seed(seed: int) -> int:
@@ -25,16 +26,31 @@ def fold_seed(seed: int) -> int:
     return (seed ^ (seed >> 32) * 0x9E3779B1) % 2**32  # multiplying by an odd number keeps different high bits apart
 
 
-def draw_noise(seeds: list[int], length: int, confidence_steps: int = 0, count_steps: int = 0) -> Noise:
+def draw_noise(
+    seeds: list[int],
+    length: int,
+    confidence_steps: int = 0,
+    count_steps: int = 0,
+    rounds: int = 0,
+    round_confidence_steps: int = 0,
+) -> Noise:
     """Draw the noise of images with these seeds (0 <= seed < 2**63) for `length` positions.
 
     confidence_steps: number of steps that confidence sampling will take, 0 for fixed orders; count_steps: number of
-    steps of the binomial schedule, 0 for others. The draws of an image depend on its seed only: roll, then codes, then
-    order, then confidence noise and counts step by step.
+    steps of the binomial schedule, 0 for others; rounds of refinement, and what confidence sampling takes in each. The
+    draws of an image depend on its seed only: roll, then codes, then order, then confidence noise and counts step by
+    step, then the same for each round.
     """
+    generators = [torch.Generator().manual_seed(fold_seed(seed)) for seed in seeds]
+    first = _draw(generators, length, confidence_steps, count_steps)
+    later = tuple(_draw(generators, length, round_confidence_steps, 0) for _ in range(rounds))
+    return replace(first, rounds=later)
+
+
+def _draw(generators: list[torch.Generator], length: int, confidence_steps: int, count_steps: int) -> Noise:
+    """The next draws of each image's generator."""
     rolls, codes, orders, gumbels, counts = [], [], [], [], []
-    for seed in seeds:
-        generator = torch.Generator().manual_seed(fold_seed(seed))
+    for generator in generators:
 
         def uniform(*shape: int, generator: torch.Generator = generator) -> Tensor:
             return torch.rand(*shape, dtype=torch.float64, generator=generator)

@@ -334,10 +334,8 @@ class PartitionTransformer(nn.Module):
         keys: list[Tensor] = []
         values: list[Tensor] = []
         if prepared.keys_values is not None:
-            both = F.linear(plain_norm(memory.hidden), prepared.keys_values)  # (B, K, 2 n D)
-            key, value = both.unflatten(-1, (-1, self.config.width // heads)).chunk(2, dim=2)  # each (B, K, n H, E)
-            keys = list(turn(key, memory.angles).transpose(1, 2).split(heads, dim=1))  # n of (B, H, K, E)
-            values = list(value.transpose(1, 2).split(heads, dim=1))
+            both = self.keys_values(memory.hidden, memory.angles, prepared).transpose(1, 2)
+            keys, values = (list(t.split(heads, dim=1)) for t in both.chunk(2, dim=1))  # n of (B, H, K, E) each
         first = self.config.encoder_layers
         crossed = 0
         for index, layer in enumerate(self.decoder.layers):
@@ -348,6 +346,13 @@ class PartitionTransformer(nn.Module):
             else:
                 x = self_attention(layer, folded, x, project(layer, folded, x, angles), query_mask, backend)
         return x
+
+    def keys_values(self, hidden: Tensor, angles: Angles, prepared: Prepared) -> Tensor:
+        """Keys, turned, and values of all n cross-attention layers: encoder output (B, K, D) -> (B, K, 2 n H, E)."""
+        both = F.linear(plain_norm(hidden), prepared.keys_values)  # (B, K, 2 n D)
+        both = both.unflatten(-1, (-1, self.config.width // self.config.heads))
+        turn(both[:, :, : both.shape[2] // 2], angles)
+        return both
 
     def _head(self, x: Tensor, prepared: Prepared) -> Tensor:
         """x (B, Q, D) -> logits (B, Q, V)."""

@@ -15,6 +15,7 @@ from pgm.schedules import Schedule, step_counts
 
 DrawnSchedule = Literal["ancestral", "binomial"]
 PlanSchedule = Literal["arccos", "cosine", "linear", "square", "root", "even", "ancestral", "binomial"]
+DRAWN_SCHEDULES = get_args(DrawnSchedule)
 
 
 def plan_schedule_names() -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from pgm.compiled_pass import COLUMNS, generation_pass, rounded
 from pgm.diffusion_transformer import DiffusionTransformer
+from pgm.encoder_cache import EncoderCache
 from pgm.masked_transformer import MaskedTransformer
 from pgm.partition_transformer import PartitionTransformer
 from pgm.prepared_layers import Embedded
@@ -33,6 +34,7 @@ class Clean:
     arrival: Tensor  # (B, K) int64 known positions in the order they became known, padded where rows differ
     lengths: Tensor | None  # (B,) how many of the K count, on the CPU; None = all
     since: int = 0  # so many columns are those of the predictor's last call, their codes included
+    reuse: bool | None = None  # what the encoder made of those: None = keep nothing, False = compute and keep, True
 
 
 class Predictor(Protocol):
@@ -99,6 +101,7 @@ class PartitionPredictor:
         self._front = model.config.registers - model.config.registers // 2 + 1  # registers of group 0 and BOS
         self._embedded: Embedded | None = None  # of the codes seen so far, in the order of their arrival
         self._embedded_rows = 0
+        self._cache: EncoderCache | None = None
 
     def predict(
         self, clean: Clean, queries: Tensor, query_lengths: Tensor | None, guided: bool
@@ -107,6 +110,9 @@ class PartitionPredictor:
         with torch.inference_mode():
             embedded = self._embed(clean, 2 if guided else 1)
             content = torch.cat((queries, queries)) + 1 if guided else queries + 1
+            if clean.reuse is not None:
+                logits = self._run_cached(clean, query_lengths, embedded, content)
+                return (logits[:batch], logits[batch:]) if guided else (logits, None)
             groups = self._groups(clean, queries, query_lengths, 2 if guided else 1)
             parts = [self._run(group, embedded, content) for group in groups]
             if clean.lengths is None and query_lengths is None:  # runs of rows in their order
@@ -141,11 +147,35 @@ class PartitionPredictor:
         known = [longest] * batch if clean.lengths is None else clean.lengths.tolist()
         asked = [queries.shape[1]] * batch if query_lengths is None else query_lengths.tolist()
         known, asked = passes * known, passes * asked
-        limit = None
-        if queries.device.type == "cpu":  # small enough for activations to stay in the cache
-            limit = max(TOKENS, CACHE // (self.model.config.mlp_ratio * self.model.config.width * 4))
+        limit = self._limit(queries.device)
         hidden = self.model.config.registers // 2 if self.visible_length == "reference" else 0
         return [_group(rows, known, asked, hidden, queries.device) for rows in row_groups(known, asked, limit)]
+
+    def _limit(self, device: torch.device) -> int | None:
+        """Most tokens that go through the network at a time."""
+        if device.type != "cpu":
+            return None
+        return max(TOKENS, CACHE // (self.model.config.mlp_ratio * self.model.config.width * 4))
+
+    def _run_cached(self, clean: Clean, query_lengths: Tensor | None, embedded: Embedded, content: Tensor) -> Tensor:
+        """Logits (rows, Q, V) from kept encoder outputs, those of new columns computed now; never compiled."""
+        if clean.lengths is not None or query_lengths is not None:
+            raise ValueError("encoder_refresh must be 1 where the pictures of a batch differ in their known codes")
+        if self.visible_length == "reference":
+            raise ValueError("encoder_refresh must be 1 with visible_length 'reference'")
+        if self._cache is None:
+            columns = self._front + self.length
+            self._cache = EncoderCache(self.model, self._prepared, self._conditions, columns)
+        start, stop = self._front + clean.since if clean.reuse else 0, self._front + clean.arrival.shape[1]
+        size, parts = len(content), []
+        if limit := self._limit(content.device):
+            size = max(1, limit // max(stop - start, content.shape[1]))
+        for first in range(0, len(content), size):
+            rows = slice(first, min(first + size, len(content)))
+            prepared = self._prepared.rows(rows)
+            self._cache.encode(rows, embedded, start, stop, prepared)
+            parts.append(self._cache.decode(rows, stop, content[rows], prepared))
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _run(self, group: "_Group", embedded: Embedded, content: Tensor) -> Tensor:
         """Logits (rows of the group, its queries, V)."""
@@ -185,6 +215,8 @@ class MaskedPredictor:
     def predict(
         self, clean: Clean, queries: Tensor, query_lengths: Tensor | None, guided: bool
     ) -> tuple[Tensor, Tensor | None]:
+        if clean.reuse is not None:
+            raise ValueError("encoder_refresh must be 1 for masked transformers: they have no encoder of known codes")
         batch = len(queries)
         codes = torch.where(clean.codes < 0, self.model.config.mask_id, clean.codes)
         if self._bos_id is not None:

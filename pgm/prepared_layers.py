@@ -105,10 +105,21 @@ def project(block: SelfAttentionBlock, folded: Tensor, x: Tensor, angles: Angles
 
 
 def self_attention(
-    block: SelfAttentionBlock, folded: Tensor, x: Tensor, projected: Tensor, mask: Tensor | None, backend: str
+    block: SelfAttentionBlock,
+    folded: Tensor,
+    x: Tensor,
+    projected: Tensor,
+    mask: Tensor | None,
+    backend: str,
+    keys_values: Tensor | None = None,
 ) -> Tensor:
-    """A self-attention block: folded (6, B, 1, D), x (B, L, D), `project`ed (B, L, 3H, E) -> (B, L, D)."""
-    q, k, v = (t.transpose(1, 2) for t in projected.split(block.heads, dim=2))  # each (B, H, L, E)
+    """A self-attention block: folded (6, B, 1, D), x (B, L, D), `project`ed (B, L, 3H, E) -> (B, L, D).
+
+    keys_values: (B, K, 2H, E), `project`ed as well, to attend to in place of x's own.
+    """
+    queries, own = projected.split((block.heads, 2 * block.heads), dim=2)
+    key, value = (own if keys_values is None else keys_values).chunk(2, dim=2)
+    q, k, v = (t.transpose(1, 2) for t in (queries, key, value))  # each (B, H, L or K, E)
     return _finish(block, folded, x, merge_heads(attention(q, k, v, mask, backend)))
 
 

@@ -42,6 +42,10 @@ class SamplingConfig:
     confidence_counts: Literal["pgm", "maskgit"] = "pgm"
     resample_known: bool = False  # masked transformers only: draw known codes anew at each step, as published
     suppress_special: bool = True
+    refine_rounds: int = 0  # how often unlikely codes are taken back and drawn anew at the end (`pgm.refinement`)
+    refine_share: float = 0.4  # of the generated codes, in the first round; linearly fewer in later ones
+    refine_steps: int = 4  # of each round
+    encoder_refresh: int = 1  # partition transformers only: every so many steps all codes are encoded, else new ones
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Step:
     computed: int  # token positions run through the network so far, per image, guidance passes included
     computed_masked: int  # what a masked transformer would have run by now
     seconds: float  # since the start
+    round: int = 0  # of refinement; 0 while codes are generated for the first time
 
 
 def sample(
@@ -92,6 +97,7 @@ def sample(
     known, given_count = given.clone(), given.sum(1)
     codes, arrival, pending = codes.to(device), arrival.to(device), pending.to(device)
     computed = computed_masked = since = 0
+    guided = False
     if not steps:
         yield Step(0, 0, codes, known.to(device), torch.zeros_like(given).to(device), 0, 0, time.perf_counter() - start)
         return
@@ -114,15 +120,19 @@ def sample(
             )
             continue
         before = counts[:, index] - plan[:, index]  # (B,) generated so far
-        clean = _clean(codes, arrival, given_count + before, since)
+        weight, was_guided = weights[:, index], guided
+        guided = bool(weight.any()) and predictor.can_guide
+        reuse = None
+        if config.encoder_refresh > 1:  # of rows that guidance has just added nothing is kept yet
+            reuse = index % config.encoder_refresh > 0 and guided == was_guided
+        clean = _clean(codes, arrival, given_count + before, since, reuse)
+        kept = predictor.cost(since, 0) if reuse else 0  # token positions
         since = int((given_count + before).min())
         if by_confidence:
             first, last = torch.zeros_like(before) if resample else before, totals
         else:
             first, last = torch.zeros_like(before) if resample else before, counts[:, index]
         queries, query_lengths, valid = _window(pending, first, last)
-        weight = weights[:, index]
-        guided = bool(weight.any()) and predictor.can_guide
         conditional, unconditional = predictor.predict(clean, queries, query_lengths, guided)
         logits = suppress(guide(conditional, unconditional, weight[:, None, None].to(device)), special)
         if not logits.amax(-1).isfinite().all():
@@ -145,7 +155,7 @@ def sample(
             pending = _settle(pending, filled, before)
             arrival = _arrival(arrival, pending, given_count)
         passes = 2 if guided else 1
-        computed += passes * predictor.cost(clean.arrival.shape[1], queries.shape[1])
+        computed += passes * (predictor.cost(clean.arrival.shape[1], queries.shape[1]) - kept)
         computed_masked += passes * (length + 1)
         yield Step(index, steps, codes, known, filled, computed, computed_masked, time.perf_counter() - start)
 
@@ -186,10 +196,10 @@ def _pending(config: SamplingConfig, grid: tuple[int, int], noise: Noise, given:
     return order.gather(1, last)
 
 
-def _clean(codes: Tensor, arrival: Tensor, lengths: Tensor, since: int) -> Clean:
+def _clean(codes: Tensor, arrival: Tensor, lengths: Tensor, since: int, reuse: bool | None) -> Clean:
     longest = int(lengths.max())
     ragged = bool((lengths != longest).any())
-    return Clean(codes, arrival[:, :longest], lengths if ragged else None, since)
+    return Clean(codes, arrival[:, :longest], lengths if ragged else None, since, reuse)
 
 
 def _window(pending: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:

@@ -9,6 +9,7 @@ from PIL.PngImagePlugin import PngInfo
 
 KEY = "pgm-image"
 MAX_CHARACTERS = 100_000
+OLDER = {"encoder_refresh": 1, "refine_rounds": 0}  # settings of pictures from before there were these
 
 
 def picture_settings(
@@ -38,6 +39,10 @@ def picture_settings(
         "temperature_warmup": sampling["temperature_warmup"],
         "temperature_anneal": sampling["temperature_anneal"],
         "resample_known": sampling["resample_known"],
+        "encoder_refresh": sampling["encoder_refresh"],
+        "refine_rounds": sampling["refine_rounds"],
+        "refine_share": sampling["refine_share"],
+        "refine_steps": sampling["refine_steps"],
         "visible_length": request.visible_length,
         "version": __version__,
     }
@@ -65,7 +70,7 @@ def read_settings(png: str | Path | BinaryIO | Image.Image) -> dict[str, Any]:
         raise ValueError(f"the settings in this picture are damaged ({error})") from error
     if not isinstance(settings, dict):
         raise ValueError("the settings in this picture are damaged (not an object)")
-    return settings
+    return {**OLDER, **settings}
 
 
 def generate_arguments(settings: dict[str, Any]) -> dict[str, Any]:
@@ -79,5 +84,5 @@ def picture_keys() -> tuple[str, ...]:
     return (
         "model", "class_id", "style", "seed", "steps", "sampler", "schedule", "guidance_scale", "guidance_schedule",
         "temperature", "top_k", "top_p", "roll", "confidence_temperature", "temperature_warmup", "temperature_anneal",
-        "resample_known", "visible_length",
+        "resample_known", "encoder_refresh", "refine_rounds", "refine_share", "refine_steps", "visible_length",
     )  # fmt: skip

@@ -13,10 +13,10 @@ from pgm.arguments import one_of, whole_number
 from pgm.compiled_pass import Compilation
 from pgm.devices import resolve_device, resolve_dtype
 from pgm.models import load_model, make_predictor, save_model
-from pgm.noise import draw_noise
 from pgm.partition_transformer import PartitionTransformer
 from pgm.pipeline import Callback, Pipeline
-from pgm.sampling import Step, planned_steps, sample
+from pgm.refinement import all_steps, noise_for, sample_and_refine
+from pgm.sampling import Step
 from pgm_image import edits
 from pgm_image.labels import NULL
 from pgm_image.model_info import ModelInfo, read_info, write_info
@@ -180,9 +180,8 @@ class PGMPipeline(Pipeline):
                 nulls = torch.full_like(classes, NULL)
                 null = self.transformer.condition(nulls, nulls)
         predictor = make_predictor(self.transformer, condition, null, request.visible_length)
-        confidence_steps = planned_steps(config, self.info.length) if config.order == "confidence" else 0
-        noise = draw_noise(list(request.seeds), self.info.length, confidence_steps)
-        return sample(predictor, noise, self.info.grid, config, device, known_codes)
+        noise = noise_for(config, list(request.seeds), self.info.length)
+        return sample_and_refine(predictor, noise, self.info.grid, config, device, known_codes)
 
     def _run(
         self, request: Request, known_codes: Tensor | None, size: int, progress: bool, callback: Callback | None
@@ -192,7 +191,7 @@ class PGMPipeline(Pipeline):
             (request.part(start, start + size), None if known_codes is None else known_codes[start : start + size])
             for start in range(0, len(request), size)
         ]
-        return self._codes(parts, planned_steps(request.sampling, self.info.length), progress, callback)
+        return self._codes(parts, all_steps(request.sampling, self.info.length), progress, callback)
 
     # -- editing ------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from pgm.arguments import MAX_SEED, one_of, real_number, share, whole_number
 from pgm.guidance import guidance_schedule_names
 from pgm.orders import order_names
 from pgm.predictors import VisibleLength
+from pgm.refinement import refinement_arguments
 from pgm.sampling import SamplingConfig
 from pgm.schedules import schedule_names
 from pgm_image.labels import resolve_labels
@@ -60,14 +61,21 @@ def make_request(
     resample_known: bool | None = None,
     temperature_warmup: Any = None,
     temperature_anneal: Any = None,
+    encoder_refresh: Any = None,
+    refine_rounds: Any = None,
+    refine_share: Any = None,
+    refine_steps: Any = None,
     visible_length: VisibleLength = "full",
 ) -> Request:
     """Check every argument of `generate` against a model; None takes the model's recommended setting.
 
     Picture i has seed `seed` + i; several classes come one after the other, `num_images` of each; `style` is one for
     all or one per class. temperature_anneal: the first step's temperature is this multiple of `temperature`, the last
-    one's `temperature` itself, linearly between. Raises ValueError that names the argument, the value and what is
-    allowed.
+    one's `temperature` itself, linearly between. encoder_refresh: every so many steps all known codes are encoded, at
+    the others only new ones (1 = off; partition models only). refine_rounds: how often, once all codes are there, those
+    that the others make least likely are drawn anew (0 = never): the share refine_share in the first round, fewer in
+    later ones, each in refine_steps steps. Raises ValueError that names the argument, the value and
+    what is allowed.
     """
     classes = resolve_labels(class_id, info.classes, "class_id", info.words)
     styles = _styles(style, info, len(classes))
@@ -88,16 +96,26 @@ def make_request(
         "resample_known": resample_known,
         "temperature_warmup": temperature_warmup,
         "temperature_anneal": temperature_anneal,
+        "encoder_refresh": encoder_refresh,
+        "refine_rounds": refine_rounds,
+        "refine_share": refine_share,
+        "refine_steps": refine_steps,
     }
     settings.update({key: value for key, value in asked.items() if value is not None})
     first = whole_number("seed", seed, 0, MAX_SEED - total)
     if visible_length not in get_args(VisibleLength):
         raise ValueError(f"visible_length must be 'full' or 'reference', got {visible_length!r}")
+    sampling = _sampling(settings, info)
+    if sampling.encoder_refresh > 1 and (info.architecture != "pgm" or visible_length == "reference"):
+        raise ValueError(
+            "encoder_refresh must be 1 for masked models and with visible_length 'reference', "
+            f"got {sampling.encoder_refresh!r}"
+        )
     return Request(
         classes=tuple(c for c in classes for _ in range(count)),
         styles=tuple(s for s in styles for _ in range(count)),
         seeds=tuple(range(first, first + total)),
-        sampling=_sampling(settings, info),
+        sampling=sampling,
         visible_length=visible_length,
     )
 
@@ -124,6 +142,8 @@ def _sampling(settings: dict[str, Any], info: ModelInfo) -> SamplingConfig:
         ),
         confidence_counts="pgm" if info.architecture == "pgm" else "maskgit",
         resample_known=bool(settings.get("resample_known", False)),
+        encoder_refresh=whole_number("encoder_refresh", settings.get("encoder_refresh", 1), 1),
+        **refinement_arguments(settings),
     )
 
 

@@ -12,8 +12,8 @@ from pgm_text.registry import DEFAULT_MODEL, model_info, tokenizer_of
 from pgm_text.request import SAMPLERS, make_request
 
 _SETTINGS = (
-    "num_texts", "length", "steps", "sampler", "temperature", "top_p", "top_k", "guidance_scale", "seed",
-    "blank_tokens",
+    "num_texts", "length", "steps", "sampler", "temperature", "top_p", "top_k", "guidance_scale", "refine_rounds",
+    "seed", "blank_tokens",
 )  # fmt: skip
 
 
@@ -32,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sampler", help=f"one of {', '.join(SAMPLERS)}")
     parser.add_argument("--temperature", type=float, help="0 = always the likeliest token")
     parser.add_argument("--top-p", type=float)
+    parser.add_argument(
+        "--refine-rounds", type=int, help="how often unlikely tokens are taken back and drawn anew at the end"
+    )
     parser.add_argument("--top-k", type=int)
     parser.add_argument("--guidance", type=float, dest="guidance_scale", help="how strongly to follow z (RMDM)")
     parser.add_argument("--blank-tokens", type=int, help=f"tokens of one blank (default: {BLANK_TOKENS})")

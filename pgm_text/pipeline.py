@@ -15,9 +15,10 @@ from pgm.arguments import one_of, whole_number
 from pgm.devices import resolve_device, resolve_dtype
 from pgm.diffusion_transformer import DiffusionTransformer
 from pgm.models import load_model, make_predictor, save_model
-from pgm.noise import Noise, draw_noise
+from pgm.noise import Noise
 from pgm.pipeline import Callback, Pipeline
-from pgm.sampling import Step, planned_steps, sample
+from pgm.refinement import all_steps, noise_for, sample_and_refine
+from pgm.sampling import Step
 from pgm_text.checkpoints import PUBLIC_CHECKPOINTS, download_checkpoint, read_checkpoint
 from pgm_text.constraints import ConstrainedPredictor, forbidden_tokens
 from pgm_text.latents import draw_latents
@@ -136,7 +137,7 @@ class TextPipeline(Pipeline):
         if request.sampling.temperature == 0:
             warnings.warn("temperature 0 takes the likeliest token everywhere: texts repeat themselves", stacklevel=2)
         parts = [(request.part(start, start + size),) for start in range(0, len(request), size)]
-        ids = self._codes(parts, planned_steps(request.sampling, len(request.layout)), progress, callback_on_step_end)
+        ids = self._codes(parts, all_steps(request.sampling, len(request.layout)), progress, callback_on_step_end)
         return ids if output_type == "ids" else self.decode(ids)
 
     def generate_steps(self, prompt: str | None = None, **arguments: Any) -> Iterator[Step]:
@@ -165,17 +166,9 @@ class TextPipeline(Pipeline):
         table = forbidden_tokens(self.tokenizer, self.transformer.config.vocab_size).to(device)
         constraints = torch.tensor((*request.layout.constraints, *[0] * tail), device=device)
         predictor = ConstrainedPredictor(make_predictor(self.transformer, condition, null), constraints, table)
-        noise = _widened(
-            draw_noise(
-                list(request.seeds),
-                cells,
-                planned_steps(config, cells) if config.order == "confidence" else 0,
-                config.steps if config.schedule == "binomial" else 0,
-            ),
-            tail,
-        )
+        noise = _widened(noise_for(config, list(request.seeds), cells), tail)
         known = torch.cat((ids, torch.full((tail,), self.tokenizer.eos_id))).expand(count, -1)
-        for step in sample(predictor, noise, (1, cells + tail), config, device, known):
+        for step in sample_and_refine(predictor, noise, (1, cells + tail), config, device, known):
             yield replace(step, codes=step.codes[:, :cells], known=step.known[:, :cells], filled=step.filled[:, :cells])
 
     def _tail(self, cells: int) -> int:
@@ -223,7 +216,13 @@ def _widened(noise: Noise, tail: int) -> Noise:
     def widen(values: Tensor | None) -> Tensor | None:
         return values if values is None else nn.functional.pad(values, (0, tail), value=0.5)
 
-    return replace(noise, codes=widen(noise.codes), order=widen(noise.order), confidence=widen(noise.confidence))
+    return replace(
+        noise,
+        codes=widen(noise.codes),
+        order=widen(noise.order),
+        confidence=widen(noise.confidence),
+        rounds=tuple(_widened(own, tail) for own in noise.rounds),
+    )
 
 
 def _checked_info(info: TextModelInfo, transformer: nn.Module, tokenizer: Tokenizer) -> TextModelInfo:

@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from pgm.arguments import MAX_SEED, one_of, real_number, share, whole_number
+from pgm.refinement import refinement_arguments
 from pgm.sampling import SamplingConfig
 from pgm_text.latents import draw_latents, given_latents
 from pgm_text.model_info import TextModelInfo
@@ -63,18 +64,24 @@ def make_request(
     z: Any = None,
     blank_tokens: Any = None,
     extend: bool | None = None,
+    refine_rounds: Any = None,
+    refine_share: Any = None,
+    refine_steps: Any = None,
 ) -> TextRequest:
     """Check every argument of `generate` against a model; None takes the model's recommended setting.
 
     prompt: see `pgm_text.prompt`; length: most tokens of a text, prompt included; steps: of the sampler, never more
     than there are tokens to generate (ancestral and binomial apart); temperature: 0 takes the likeliest token, which
     repeats itself; guidance_scale: on z, for models with a latent; z: one vector for all texts or one per text, None
-    draws them; blank_tokens: cells of one blank; extend: see `lay_out`. Text i has seed `seed` + i. Raises ValueError
+    draws them; blank_tokens: cells of one blank; extend: see `lay_out`; refine_rounds: how often, once all tokens are
+    there, those that the others make least likely are drawn anew (0 = never): the share refine_share in the first
+    round, fewer in later ones, each in refine_steps steps. Text i has seed `seed` + i. Raises ValueError
     that names the argument, the value and what is allowed.
     """
     asked = {
         "steps": steps, "sampler": sampler, "temperature": temperature, "top_p": top_p, "top_k": top_k,
         "guidance_scale": guidance_scale, "blank_tokens": blank_tokens,
+        "refine_rounds": refine_rounds, "refine_share": refine_share, "refine_steps": refine_steps,
     }  # fmt: skip
     settings = {**info.recommended, **{key: value for key, value in asked.items() if value is not None}}
     count = whole_number("num_texts", num_texts, 1)
@@ -108,4 +115,5 @@ def _sampling(settings: dict[str, Any], info: TextModelInfo) -> SamplingConfig:
         temperature=real_number("temperature", settings.get("temperature", 1.0)),
         top_k=None if top_k is None else whole_number("top_k", top_k, 1),
         top_p=None if top_p is None else share("top_p", top_p),
+        **refinement_arguments(settings),
     )

@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--temperature-anneal", type=float, help="of the first step, as a multiple of the last (default: the model's)"
     )
+    parser.add_argument("--refine-rounds", type=int, help="of taking unlikely codes back (default: the model's)")
     parser.add_argument("--top-k", type=int, help="keep the k likeliest codes (default: the model's)")
     parser.add_argument("--top-p", type=float, help="keep this probability mass (default: the model's)")
     parser.add_argument("--no-fid", action="store_true", help="KID only")
@@ -75,6 +76,7 @@ def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--guidance-schedule", nargs="+", choices=SCHEDULES, default=[None], help="to try")
     parser.add_argument("--temperature", type=float, nargs="+", default=[0.8, 0.9, 1.0], help="to try")
     parser.add_argument("--temperature-anneal", type=float, nargs="+", default=[None], help="to try")
+    parser.add_argument("--refine-rounds", type=int, nargs="+", default=[None], help="to try")
     parser.add_argument("--out", metavar="FILE", help="write the table as CSV, a row as soon as it is known")
 
 
@@ -115,8 +117,9 @@ def run_sweep(args: argparse.Namespace) -> int:
     real = prepare_real_side(args.data, train, reference, args.seed, device, say)
     rows = []
     grid = combinations(
-        args.sampler, args.steps, args.guidance, args.guidance_schedule, args.temperature, args.temperature_anneal
-    )
+        args.sampler, args.steps, args.guidance, args.guidance_schedule, args.temperature, args.temperature_anneal,
+        args.refine_rounds,
+    )  # fmt: skip
     say(HEAD)
     for row in sweep(pipe, real, grid, args.seed, args.batch_size):
         rows.append(row)
@@ -178,7 +181,7 @@ def sample(args: argparse.Namespace, reference: Any, device: Any) -> tuple[Any, 
 
     asked = Settings(
         args.steps, args.sampler, args.guidance, args.guidance_schedule, args.temperature, args.temperature_anneal,
-        args.top_k, args.top_p,
+        args.top_k, args.top_p, args.refine_rounds,
     )  # fmt: skip
     pipe = load(args.model, device=device)
     check_image_size(pipe, reference)

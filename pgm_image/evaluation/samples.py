@@ -33,6 +33,7 @@ class Settings:
     temperature_anneal: float | None = None
     top_k: int | None = None
     top_p: float | None = None
+    refine_rounds: int | None = None
 
     def given(self) -> dict[str, Any]:
         """The settings that are not None, as keyword arguments of `generate`."""

@@ -24,6 +24,7 @@ class SweepRow:
     guidance_schedule: str | None
     temperature: float | None
     temperature_anneal: float | None
+    refine_rounds: int | None
     kid: float  # x 1000
     kid_std: float
     class_top1: float
@@ -40,10 +41,13 @@ def combinations(
     guidance_schedules: Sequence[str | None],
     temperatures: Sequence[float | None],
     anneals: Sequence[float | None],
+    rounds: Sequence[int | None] = (None,),
 ) -> list[Settings]:
-    """All settings of the grid, samplers slowest, annealing fastest."""
-    names = ("sampler", "steps", "guidance_scale", "guidance_schedule", "temperature", "temperature_anneal")
-    grid = itertools.product(samplers, steps, guidance, guidance_schedules, temperatures, anneals)
+    """All settings of the grid, samplers slowest, refinement fastest."""
+    names = (
+        "sampler", "steps", "guidance_scale", "guidance_schedule", "temperature", "temperature_anneal", "refine_rounds"
+    )  # fmt: skip
+    grid = itertools.product(samplers, steps, guidance, guidance_schedules, temperatures, anneals, rounds)
     return [Settings(**dict(zip(names, values, strict=True))) for values in grid]
 
 
@@ -65,6 +69,7 @@ def sweep(
             guidance_schedule=settings.guidance_schedule,
             temperature=settings.temperature,
             temperature_anneal=settings.temperature_anneal,
+            refine_rounds=settings.refine_rounds,
             kid=found.kid,
             kid_std=found.kid_std,
             class_top1=classes.top1,
@@ -92,20 +97,21 @@ def write_csv(rows: Sequence[SweepRow], path: str | Path) -> None:
 
 
 HEAD = (
-    f"{'sampler':<11} {'steps':>5} {'guidance':>8} {'schedule':>9} {'temperature':>11} {'anneal':>6} {'KID x1000':>15} "
-    f"{'top-1':>6} {'top-5':>6} {'style':>6} {'images/s':>8}"
+    f"{'sampler':<11} {'steps':>5} {'guidance':>8} {'schedule':>9} {'temperature':>11} {'anneal':>6} {'rounds':>6} "
+    f"{'KID x1000':>15} {'top-1':>6} {'top-5':>6} {'style':>6} {'images/s':>8}"
 )
 
 
 def row_line(row: SweepRow) -> str:
     """A row of the table under `HEAD`; "-" is the model's recommended value."""
     named = (
-        row.sampler, row.steps, row.guidance_scale, row.guidance_schedule, row.temperature, row.temperature_anneal
+        row.sampler, row.steps, row.guidance_scale, row.guidance_schedule, row.temperature, row.temperature_anneal,
+        row.refine_rounds,
     )  # fmt: skip
-    sampler, steps, guidance, schedule, temperature, anneal = ("-" if v is None else str(v) for v in named)
+    sampler, steps, guidance, schedule, temperature, anneal, rounds = ("-" if v is None else str(v) for v in named)
     kid = f"{row.kid:.2f} +- {row.kid_std:.2f}"
     shares = " ".join(f"{share:>6.1%}" for share in (row.class_top1, row.class_top5, row.style_top1))
-    settings = f"{sampler:<11} {steps:>5} {guidance:>8} {schedule:>9} {temperature:>11} {anneal:>6}"
+    settings = f"{sampler:<11} {steps:>5} {guidance:>8} {schedule:>9} {temperature:>11} {anneal:>6} {rounds:>6}"
     return f"{settings} {kid:>15} {shares} {row.images_per_second:>8.1f}"
 
 

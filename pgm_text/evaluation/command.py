@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sampler", help=f"one of {', '.join(SAMPLERS)} (default: the model's)")
     parser.add_argument("--temperature", type=float, help="0 or more (default: the model's)")
     parser.add_argument("--top-p", type=float, help="0 to 1 (default: the model's)")
+    parser.add_argument("--refine-rounds", type=int, help="of taking unlikely tokens back (default: the model's)")
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--copying", action=argparse.BooleanOptionalAction, default=True, help="search for copies")
@@ -108,8 +109,8 @@ def _measure_models(args: argparse.Namespace, report: dict[str, Any]) -> None:
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
     """Sampling settings asked for; the model's own hold for the others."""
-    asked = {"sampler": args.sampler, "temperature": args.temperature, "top_p": args.top_p}
-    return {name: value for name, value in asked.items() if value is not None}
+    names = ("sampler", "temperature", "top_p", "refine_rounds")
+    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
 
 
 def _bound(args: argparse.Namespace, pipeline: Any, rows: Tensor, chosen: np.ndarray) -> dict[str, Any]:

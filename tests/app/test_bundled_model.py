@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tiny_pipeline import tiny_pipeline
 
 from app.compare import TWIN, in_step, sides
 from app.downloads import save
@@ -24,12 +25,8 @@ from app.settings import Settings
 from app.tokens import similar
 from app.tokens_tab import take
 from pgm.masked_transformer import MaskedTransformer, MaskedTransformerConfig
-from pgm.partition_transformer import PartitionTransformer, PartitionTransformerConfig
 from pgm_image import registry
-from pgm_image.model_info import ModelInfo
 from pgm_image.pipeline import PGMPipeline
-from tokenizer.config import TokenizerConfig
-from tokenizer.vqgan import VQGAN
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = Settings("emoji64", "bird", "ink", num_images=2, steps=5, seed=3, guidance_scale=1.0)
@@ -37,32 +34,8 @@ SETTINGS = Settings("emoji64", "bird", "ink", num_images=2, steps=5, seed=3, gui
 
 @pytest.fixture(scope="module")
 def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.manual_seed(0)
-    sizes = TokenizerConfig(
-        image_size=16, channels=8, multipliers=(1, 1, 1), norm_groups=2, latent_channels=8, codebook_size=32,
-        code_dim=4,
-    )  # fmt: skip
-    tokenizer = VQGAN(sizes)
-    transformer = PartitionTransformer(
-        PartitionTransformerConfig(
-            vocab_size=34,
-            length=16,
-            width=16,
-            heads=2,
-            encoder_layers=1,
-            decoder_layers=1,
-            mask_id=32,
-            bos_id=33,
-            num_classes=2,
-            num_styles=2,
-        )  # fmt: skip
-    )
-    info = ModelInfo(
-        name="emoji64", architecture="pgm", title="Tiny", image_size=16, grid=(4, 4), codebook_size=32,
-        classes=("bird", "fish"), styles=("flat", "ink"), recommended={"steps": 4}, presets={"Draft": {"steps": 2}},
-    )  # fmt: skip
     folder = tmp_path_factory.mktemp("assets")
-    PGMPipeline(transformer, tokenizer, info).save_pretrained(folder / "emoji64")
+    tiny_pipeline().save_pretrained(folder / "emoji64")
     return folder
 
 

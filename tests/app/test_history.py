@@ -5,6 +5,7 @@ import io
 import os
 import stat
 import zipfile
+from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -23,7 +24,7 @@ from app.settings import Settings
 from pgm_image.metadata import read_settings
 
 LIMITS = Limits()
-FOX = Settings("fake", "fox", "Ink", 1, "random", 5, 1.5, 0.9, 20, "linear", True, 77)
+FOX = Settings("fake", "fox", "Ink", 1, "random", 5, 1.5, 3, 0.9, 20, "linear", True, 77)
 
 
 @pytest.fixture
@@ -55,6 +56,18 @@ def test_what_a_link_leaves_out_is_as_the_model_recommends(models, pipeline):
     settings = brought(models, LIMITS, {"class_id": "owl", "utm_source": "mail"})
     assert settings == Settings("fake", "owl", steps=16, guidance_scale=2.0)
     assert settings.steps == defaults(pipeline.info).steps
+
+
+def test_a_picture_that_is_silent_on_the_encoders_refresh_is_older_than_it_and_a_link_leaves_it_to_the_card(
+    pipeline, value
+):
+    pipeline.info = replace(pipeline.info, recommended={**pipeline.info.recommended, "encoder_refresh": 4})
+    models = Models({"fake": pipeline})
+    old = {name: held for name, held in value["pictures"][0].items() if name != "encoder_refresh"}
+    assert brought(models, LIMITS, old).encoder_refresh == 1
+    assert brought(models, LIMITS, {**old, "encoder_refresh": 2}).encoder_refresh == 2
+    assert brought(models, LIMITS, {**old, "encoder_refresh": 4}).encoder_refresh is None
+    assert brought(models, LIMITS, dict(parse_qsl(Settings("fake", "fox").query()))).encoder_refresh is None
 
 
 @pytest.mark.parametrize(

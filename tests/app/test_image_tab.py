@@ -97,7 +97,7 @@ def test_remix_brings_back_everything_but_the_seed(models):
     settings = Settings("fake", "fox", "Ink", num_images=2, steps=3, seed=50, sampler="random", top_k=5)
     value = outcome(models, settings)[-1][0]
     *others, seed, randomise = reuse(value, "settings", 1)
-    assert others == ["fake", "fox", "Ink", 1, "random", 3, 0.0, 1.0, 5, "arccos", False, {}]
+    assert others == ["fake", "fox", "Ink", 1, "random", 3, 0.0, 0, 1.0, 5, "arccos", False, {}]
     assert isinstance(seed, dict) and randomise is True
 
 
@@ -136,7 +136,7 @@ def test_a_file_without_settings_is_refused_in_one_sentence(models, content):
 
 
 def test_form_and_settings_are_each_others_inverse():
-    settings = Settings("fake", None, None, 2, "raster", 9, 1.5, 0.5, 0, "linear", True, 77)
+    settings = Settings("fake", None, None, 2, "raster", 9, 1.5, 3, 0.5, 0, "linear", True, 77)
     assert settings_of(*form_values(settings)) == (settings, True)
 
 
@@ -146,8 +146,8 @@ def test_the_form_starts_with_the_models_recommendation(pipeline):
 
 
 def test_a_preset_sets_what_it_names_and_leaves_the_rest_as_recommended(pipeline):
-    assert preset_values(pipeline.info, "Draft") == ("halton", 6, 0.0, 1.0)
-    assert preset_values(pipeline.info, "Best") == ("confidence", 32, 3.0, 1.0)
+    assert preset_values(pipeline.info, "Draft") == ("halton", 6, 0.0, 0, 1.0)
+    assert preset_values(pipeline.info, "Best") == ("confidence", 32, 3.0, 0, 1.0)
 
 
 def test_a_class_is_found_by_other_words_that_lead_to_it(pipeline):

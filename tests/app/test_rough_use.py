@@ -14,6 +14,7 @@ import httpx
 import numpy as np
 from gradio_client import Client
 
+from app.endpoints import ARGUMENTS
 from app.reveal import decoded
 
 CASES = [(name, seed) for name in ("cat", "owl", "sun", "whale") for seed in (1, 2)]
@@ -42,7 +43,8 @@ def case(number: int, turn: int) -> tuple[str, int]:
 
 async def asked(client: httpx.AsyncClient, url: str, session: dict[str, Any], wanted: tuple[str, int], way: str) -> Any:
     """One request, made as the page makes it: its last record, or None when it was not waited for."""
-    data = [wanted[0], "", 1, 2, "", 0, None, None, wanted[1], ""]
+    values = {"class_id": wanted[0], "seed": wanted[1], "steps": 2, "guidance_scale": 0}
+    data = [values.get(one.name, one.value) for one in ARGUMENTS]
     joined = await client.post(f"{url}gradio_api/queue/join", json={"data": data, **session})
     event = joined.json()["event_id"]
     address = f"{url}gradio_api/queue/data?session_hash={session['session_hash']}"

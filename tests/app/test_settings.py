@@ -47,6 +47,12 @@ def test_a_seed_beyond_32_bits_keeps_every_digit():
         ({"guidance_schedule": "up"}, "Guidance schedule"),
         ({"top_p": 1.5}, "Top p"),
         ({"confidence_temperature": -1}, "Confidence temperature"),
+        ({"refine_rounds": -1}, "Second looks"),
+        ({"refine_rounds": 1.5}, "Second looks"),
+        ({"refine_rounds": LIMITS.max_refine_rounds + 1}, "Second looks"),
+        ({"refine_share": 0}, "Refine share"),
+        ({"refine_steps": 1000}, "Refine steps"),
+        ({"encoder_refresh": 0}, "Encoder refresh"),
     ],
 )
 def test_a_bad_value_gives_one_sentence_naming_the_control(changes, named):
@@ -70,6 +76,15 @@ def test_limits_come_from_the_environment():
     assert (limits.max_images, limits.max_guidance, limits.max_steps) == (2, 3.5, LIMITS.max_steps)
     with pytest.raises(ValueError, match="How many must be a whole number from 1 to 2, not 3"):
         checked(Settings("fake", "cat", num_images=3), limits)
+
+
+def test_second_looks_have_a_limit_of_their_own_and_are_told_in_words():
+    limits = Limits.from_environment({"PGM_MAX_REFINE_ROUNDS": "2"})
+    assert checked(Settings("fake", "cat", refine_rounds="2"), limits).refine_rounds == 2
+    with pytest.raises(ValueError, match="Second looks must be a whole number from 0 to 2, not 3"):
+        checked(Settings("fake", "cat", refine_rounds=3), limits)
+    said = [make(refine_rounds=rounds).summary() for rounds in (0, 1, 4)]
+    assert "look" not in said[0] and "1 second look ·" in said[1] and "4 second looks ·" in said[2]
 
 
 @pytest.mark.parametrize("value", ["none", "0", "-4", "nan"])

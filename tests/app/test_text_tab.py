@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from fake_text_pipeline import FakeTextPipeline, tokenizer
+from tiny_pipeline import tiny_text_pipeline
 
 from app.limits import Limits
 from app.page import build
@@ -16,9 +17,7 @@ from app.text_models import NONE, TextModels
 from app.text_reveal import pieces_of, rate, text_so_far
 from app.text_settings import TextSettings, checked, defaults, latent_vector, latent_words, request_of
 from app.text_tab import kept_words, run
-from pgm.models import build as build_model
 from pgm_text import slerp
-from pgm_text.pipeline import TextPipeline
 from pgm_text.prompt import lay_out
 
 LIMITS = Limits()
@@ -289,7 +288,7 @@ def test_the_form_starts_with_the_models_recommendation(texts):
     info = texts.info("fake-pgm")
     settings = defaults(info)
     assert (settings.steps, settings.temperature, settings.top_p, settings.length) == (16, 0.9, 0.95, 40)
-    assert preset_values(info, "Draft") == (6, 40, "uniform", 0.9, 0.95)
+    assert preset_values(info, "Draft") == (6, 40, "uniform", 0, 0.9, 0.95)
     assert examples(info) and examples(replace(info, examples=("x ",))) == ["x "]
 
 
@@ -326,14 +325,8 @@ def test_a_broken_text_model_does_not_take_the_pictures_down(monkeypatch, tmp_pa
 
 @pytest.mark.parametrize("kind", ["pgm", "mdlm", "rmdm"])
 def test_tiny_real_models_write_in_the_tab(kind):
-    from pgm_text.recipes import find_recipe
-
-    bpe = tokenizer()
-    manifest = {"vocab_size": bpe.vocab_size, "grid": (1, 26), "mask_id": bpe.mask_id, "bos_id": bpe.bos_id}
-    config = find_recipe(f"tiny-{kind}").model_config(manifest, 4 * (kind == "rmdm"))
-    torch.manual_seed(0)
-    info = replace(FakeTextPipeline(kind).info, length=24, latent_width=4 * (kind == "rmdm"))
-    real = TextPipeline(build_model({**config, "width": 16}), bpe, info)
+    real = tiny_text_pipeline(kind)
+    info = real.info
     texts = TextModels({info.name: real})
     form = {"model": info.name, "steps": 5, "num_texts": 2, "blank_tokens": 3, "guidance_scale": 1.0}
     value = last(texts, 7, prompt="____ (noun): a ____ thing", z_mode="keep", **form)

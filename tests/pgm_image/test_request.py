@@ -1,5 +1,7 @@
 """Arguments are checked at the door, with a sentence that names them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -100,12 +102,20 @@ def test_a_seed_may_be_any_whole_number(seed):
         ({"top_p": 0}, "top_p"), ({"top_p": 1.1}, "top_p"), ({"sampler": "ddim"}, "sampler.*halton"),
         ({"schedule": "log"}, "schedule.*arccos"), ({"guidance_schedule": "up"}, "guidance_schedule"),
         ({"style": "oil"}, "style"), ({"style": 2}, "style.*0..1"), ({"style": ["noto", "flat"]}, "style"),
-        ({"visible_length": "all"}, "visible_length"),
+        ({"visible_length": "all"}, "visible_length"), ({"encoder_refresh": 0}, "encoder_refresh"),
+        ({"encoder_refresh": 1.5}, "encoder_refresh"),
+        ({"encoder_refresh": 2, "visible_length": "reference"}, "encoder_refresh must be 1 .*got 2"),
     ],
 )  # fmt: skip
 def test_a_bad_setting_is_an_error_that_names_it(arguments, names):
     with pytest.raises(ValueError, match=names):
         request(**arguments)
+
+
+def test_only_partition_models_keep_what_they_encoded():
+    assert request().sampling.encoder_refresh == 1 and request(encoder_refresh=4).sampling.encoder_refresh == 4
+    with pytest.raises(ValueError, match="encoder_refresh must be 1 for masked models"):
+        make_request(replace(INFO, architecture="maskgit"), 0, encoder_refresh=4)
 
 
 def test_what_is_left_out_is_the_recommended_setting():
