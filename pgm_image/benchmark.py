@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 import torch
 
+from pgm.encoder_cache import EncoderCache
 from pgm_image.pipeline import PGMPipeline
 from pgm_image.registry import DEFAULT_MODEL
 
@@ -64,7 +65,9 @@ def time_generation(pipeline: PGMPipeline, batch_size: int, repeats: int = 5, **
     device = pipeline.device
     spent = 0.0
     parts = ("embed", "encode_embedded", "decode", "predict")
-    forward_methods = [name for name in parts if hasattr(pipeline.transformer, name)]
+    methods = [(pipeline.transformer, name) for name in parts if hasattr(pipeline.transformer, name)]
+    methods += [(EncoderCache, name) for name in ("encode", "decode")]  # with encoder_refresh
+    originals = [vars(owner).get(name) for owner, name in methods]  # None: a method of the owner's class
 
     def timed(function):
         def wrapper(*args, **kwargs):
@@ -77,8 +80,8 @@ def time_generation(pipeline: PGMPipeline, batch_size: int, repeats: int = 5, **
         return wrapper
 
     rows = []
-    for name in forward_methods:
-        setattr(pipeline.transformer, name, timed(getattr(pipeline.transformer, name)))
+    for owner, name in methods:
+        setattr(owner, name, timed(getattr(owner, name)))
     try:
         for _ in range(repeats + 1):
             spent = 0.0
@@ -89,8 +92,11 @@ def time_generation(pipeline: PGMPipeline, batch_size: int, repeats: int = 5, **
             pipeline.decode(last.codes)
             rows.append((sampled - start, spent, _now(device) - sampled))
     finally:
-        for name in forward_methods:
-            delattr(pipeline.transformer, name)  # uncovers the methods of the class
+        for (owner, name), original in zip(methods, originals, strict=True):
+            if original is None:
+                delattr(owner, name)  # uncovers the method of the class
+            else:
+                setattr(owner, name, original)
     sampling, transformer, decoding = (statistics.median(column) for column in zip(*rows[1:], strict=True))
     return Timing(
         pipeline.info.name, str(device), str(pipeline.dtype).removeprefix("torch."), batch_size, last.total,

@@ -45,6 +45,9 @@ def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--refine-rounds", type=int, help="how often unlikely codes are taken back and drawn anew at the end"
     )
+    parser.add_argument(
+        "--encoder-refresh", type=int, help="steps between full encodings of the known codes (1 = at each step, exact)"
+    )
     parser.add_argument("--top-k", type=int)
     parser.add_argument("--top-p", type=float)
     parser.add_argument(
@@ -78,7 +81,8 @@ def sampling_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """Arguments of `make_request` from those of `add_sampling_arguments`."""
     names = (
         "style", "num_images", "seed", "steps", "sampler", "schedule", "guidance_scale", "guidance_schedule",
-        "temperature", "temperature_anneal", "refine_rounds", "top_k", "top_p", "roll",
+        "temperature", "temperature_anneal", "refine_rounds", "encoder_refresh",
+        "top_k", "top_p", "roll",
     )  # fmt: skip
     return {**{name: getattr(args, name) for name in names}, "style": label(args.style)}
 

@@ -34,6 +34,7 @@ class Settings:
     top_k: int | None = None
     top_p: float | None = None
     refine_rounds: int | None = None
+    encoder_refresh: int | None = None
 
     def given(self) -> dict[str, Any]:
         """The settings that are not None, as keyword arguments of `generate`."""

@@ -90,6 +90,17 @@ def test_a_picture_is_the_same_in_any_batch(tiny, kind):
         assert torch.equal(run(alone, (seed,), known[row : row + 1])[-1].codes, together[row : row + 1])
 
 
+def test_rounds_may_reuse_the_encoder_and_stay_the_same_in_any_batch(tiny):
+    model, settings = tiny("pgm"), {"encoder_refresh": 8, "refine_share": 0.5, "guidance_scale": 1.0}
+    together = run(predictor_of(model), (5, 6), **settings)
+    exact = run(predictor_of(model), (5, 6), **{**settings, "encoder_refresh": 1})
+    assert together[-1].computed < exact[-1].computed and together[-1].known.all()
+    for row, seed in enumerate((5, 6)):
+        classes = torch.tensor([row])
+        alone = make_predictor(model, model.condition(classes), model.condition(torch.tensor([-1])))
+        assert torch.equal(run(alone, (seed,), **settings)[-1].codes, together[-1].codes[row : row + 1])
+
+
 def test_codes_that_do_not_fit_are_the_ones_taken_back(formula):
     predictor = formula(prefers(position))
     codes = torch.arange(L)[None] % V
