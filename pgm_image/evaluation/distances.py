@@ -13,16 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
-from torch_fidelity import calculate_metrics, register_feature_extractor
-from torch_fidelity.feature_extractor_base import FeatureExtractorBase
-from torch_fidelity.registry import FEATURE_EXTRACTORS_REGISTRY
+from torch_fidelity import calculate_metrics
 
-from pgm_image.evaluation.features import lite0_extractor
+from pgm_image.evaluation.lite0_fidelity import LITE0, register
 
 FID_SAMPLES = 2048  # fewer than this and the covariance of 2048 Inception features would not have full rank
 KID_SUBSET = 1000
 MINIMUM = 4
-EXTRACTOR = "efficientnet-lite0"
 SCALE_NOTE = "EfficientNet-lite0 features, not comparable with published FID/KID"
 
 
@@ -38,34 +35,6 @@ class Distances:
     n_reference: int
     fid: float | None
     fid_note: str
-
-
-class Lite0FeatureExtractor(FeatureExtractorBase):
-    """EfficientNet-lite0 for torch-fidelity. Rows of features pass through: they are computed once."""
-
-    def __init__(self, name: str, features_list: list[str], **kwargs):
-        super().__init__(name, features_list)
-        self.lite0 = None
-
-    @staticmethod
-    def get_provided_features_list() -> tuple[str, ...]:
-        return ("pooled",)
-
-    @staticmethod
-    def get_default_feature_layer_for_metric(metric: str) -> str:
-        return "pooled"
-
-    @staticmethod
-    def can_be_compiled() -> bool:
-        return False
-
-    def forward(self, batch: Tensor) -> tuple[Tensor]:
-        """(B, 3, H, W) uint8 images, or their features (B, 1280) float -> ((B, 1280) float32,)."""
-        if batch.dtype != torch.uint8:
-            return (batch,)
-        if self.lite0 is None:
-            self.lite0 = lite0_extractor(batch.device)
-        return (self.lite0(batch),)
 
 
 class Rows(Dataset):
@@ -111,14 +80,13 @@ def distances(
     """KID and FID of two sets, each images (n, S, S, 3) uint8 or EfficientNet-lite0 features (n, 1280)."""
     check_rows("samples", samples)
     check_rows("reference", reference)
-    if EXTRACTOR not in FEATURE_EXTRACTORS_REGISTRY:
-        register_feature_extractor(EXTRACTOR, Lite0FeatureExtractor)
+    register()
     n, n_reference = len(samples), len(reference)
     subset_size = kid_subset_size(n, n_reference)
     values = calculate_metrics(
         input1=Rows(samples),
         input2=Rows(reference),
-        feature_extractor=EXTRACTOR,
+        feature_extractor=LITE0,
         kid=True,
         fid=fid,
         kid_subsets=subsets,

@@ -131,7 +131,7 @@ def test_sweep_tries_every_combination_and_names_the_best(shards, pipe, tmp_path
 
 
 def row(kid, top1):
-    return SweepRow("halton", 8, 1.0, "constant", 1.0, 2.0, kid, 1.0, top1, 1.0, 1.0, 1.0, 10)
+    return SweepRow("halton", 8, 1.0, "constant", 1.0, 2.0, 0, kid, 1.0, top1, 1.0, 1.0, 1.0, 10)
 
 
 def test_the_best_row_is_the_best_recognised_among_the_nearest():

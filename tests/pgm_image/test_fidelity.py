@@ -173,15 +173,15 @@ def test_bad_arguments_are_one_sentence_and_nothing_is_sampled(pipe, tmp_path, m
 
 def test_lite0_measures_without_a_download_what_pictures_show(tmp_path):
     extractor = FidelityFeatures(LITE0)
-    assert set(extractor.layers.values()) == {"1280", "logits_1000"} and extractor.layers["isc"] == "logits_1000"
+    assert set(extractor.layers.values()) == {"pooled", "logits"} and extractor.layers["isc"] == "logits"
     rng = np.random.default_rng(0)
     pictures = rng.integers(0, 256, (12, 40, 40, 3), dtype=np.uint8)
     found = extractor(pictures, clean_resize=False, batch_size=5)
-    assert np.allclose(found["1280"], extract(pictures, lite0_extractor()), atol=1e-5)
+    assert np.allclose(found["pooled"], extract(pictures, lite0_extractor()), atol=1e-5)
     network = load_efficientnet_lite0()
     with torch.no_grad():
-        assert np.allclose(found["logits_1000"], network.fc(torch.from_numpy(found["1280"])).numpy(), atol=1e-5)
-    mean, covariance = fidelity.moments(found["1280"])
+        assert np.allclose(found["logits"], network.fc(torch.from_numpy(found["pooled"])).numpy(), atol=1e-5)
+    mean, covariance = fidelity.moments(found["pooled"])
     same = fidelity.measure(found, fidelity.ReferenceFeatures(mean, covariance, found, 12), extractor.layers)
     other = extractor(255 - pictures // 4, clean_resize=True)
     moved = fidelity.measure(other, fidelity.ReferenceFeatures(mean, covariance, found, 12), extractor.layers)
