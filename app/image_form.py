@@ -93,7 +93,7 @@ def brought(models: Models, limits: Limits, found: Mapping[str, Any]) -> Setting
     Raises ValueError when they do not work with a model that is here.
     """
     given = {key: found[key] for key in Settings.__dataclass_fields__ if found.get(key) not in (None, "")}
-    if "seed" in given:
+    if {"seed", "steps"} <= given.keys():  # a whole picture's, not a link written by hand
         given = {"refine_rounds": 0, **given}
     if "version" in found:  # all that a picture was made with, where a link leaves out what is as the card says
         given = {"encoder_refresh": 1, **given}
