@@ -18,9 +18,10 @@ from benchmarks.pgm_vs_maskgit import FULL, make, narrowed
 from benchmarks.plain_sampler import plain_sample
 from pgm.devices import resolve_device
 from pgm.models import make_predictor
-from pgm.noise import Noise, draw_noise
+from pgm.noise import Noise
 from pgm.partition_transformer import PartitionTransformer
-from pgm.sampling import SamplingConfig, planned_steps, sample
+from pgm.refinement import noise_for
+from pgm.sampling import SamplingConfig, sample
 
 
 def our_sample(
@@ -42,7 +43,7 @@ def our_sample(
 
 def noise_of(batch: int, length: int, config: SamplingConfig) -> Noise:
     """Noise of seeds 0..batch-1."""
-    return draw_noise(list(range(batch)), length, planned_steps(config, length) if config.order == "confidence" else 0)
+    return noise_for(config, list(range(batch)), length)
 
 
 def compare(

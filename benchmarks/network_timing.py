@@ -12,8 +12,8 @@ from torch import nn
 
 from pgm.masked_transformer import MaskedTransformer
 from pgm.models import make_predictor
-from pgm.noise import draw_noise
-from pgm.sampling import SamplingConfig, planned_steps, sample
+from pgm.refinement import noise_for
+from pgm.sampling import SamplingConfig, sample
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def generate(model: nn.Module, batch: int, config: SamplingConfig, side: int, de
         condition = model.condition(labels)
         null = model.condition(torch.full_like(labels, -1)) if config.guidance_scale else None
     length = side * side
-    noise = draw_noise(list(range(batch)), length, planned_steps(config, length) if config.order == "confidence" else 0)
+    noise = noise_for(config, list(range(batch)), length)
     for _ in sample(make_predictor(model, condition, null), noise, (side, side), config, device):
         pass
 

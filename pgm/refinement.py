@@ -39,13 +39,13 @@ def sample_and_refine(
     `rounds`. Steps are counted through; those of round r say so in `Step.round`.
     """
     step = None
-    wanted = _wanted(noise, known_codes)  # (B,)
+    generated = torch.ones_like(noise.codes, dtype=torch.bool) if known_codes is None else known_codes.cpu() < 0
+    wanted, generated = generated.sum(1), generated.to(device)  # (B,), (B, L)
     later = sum(_steps(config, index, int(wanted.max())) for index in range(config.refine_rounds))
     for step in sample(predictor, noise, grid, config, device, known_codes):
         step = replace(step, total=step.total + later)
         yield step
     again = redraw_config(config)
-    generated = _generated(noise, known_codes).to(device)
     for index in range(config.refine_rounds if later else 0):
         own = noise.rounds[index]
         fit, ran = log_likelihoods(predictor, step.codes, generated, own.order.to(device))
@@ -140,14 +140,6 @@ def _columns(mask: Tensor) -> tuple[Tensor, Tensor | None]:
     longest = int(lengths.max())
     ragged = bool((lengths != longest).any())
     return mask.long().argsort(dim=1, descending=True, stable=True)[:, :longest], lengths if ragged else None
-
-
-def _generated(noise: Noise, known_codes: Tensor | None) -> Tensor:
-    return torch.ones_like(noise.codes, dtype=torch.bool) if known_codes is None else known_codes.cpu() < 0
-
-
-def _wanted(noise: Noise, known_codes: Tensor | None) -> Tensor:
-    return _generated(noise, known_codes).sum(1)
 
 
 def _counts(config: SamplingConfig, index: int, generated: Tensor) -> Tensor:
