@@ -18,6 +18,7 @@ from app.models import Models, warm_up
 from app.reveal import picture_at, reveal
 from app.settings import Settings
 from app.sheet import labelled
+from pgm.sampling import SamplingConfig
 
 TWIN, ORDERS = "twin", "orders"
 KINDS = {"pgm": "PGM", "maskgit": "MaskGIT"}
@@ -65,8 +66,9 @@ def in_step(models: Models, chosen: Sequence[Side]) -> Iterator[dict[str, Any]]:
     Every round adds one step to every side. One unrecorded step of each comes first, so that none pays for warming up.
     """
     pipelines = [models.pipeline(side.settings.model) for side in chosen]
-    for pipeline, side in zip(pipelines, chosen, strict=True):
-        warm_up(pipeline, pipeline.request(**side.settings.arguments()))
+    requests = [pipeline.request(**side.settings.arguments()) for pipeline, side in zip(pipelines, chosen, strict=True)]
+    for pipeline, request in zip(pipelines, requests, strict=True):
+        warm_up(pipeline, request)
     with ExitStack() as stack:
         reveals = [
             stack.enter_context(closing(reveal(pipeline, side.settings)))
@@ -75,7 +77,7 @@ def in_step(models: Models, chosen: Sequence[Side]) -> Iterator[dict[str, Any]]:
         values = [next(one) for one in reveals]
         names = [side.label for side in chosen]
         frame = {"run": secrets.token_hex(8), "kind": "sides", "title": chosen[0].settings.title()}
-        frame["summary"] = summary(chosen)
+        frame["summary"] = summary(chosen, [request.sampling for request in requests])
         while True:
             shown = [{"label": name, **value} for name, value in zip(names, values, strict=True)]
             done = all(value["done"] for value in values)
@@ -85,12 +87,25 @@ def in_step(models: Models, chosen: Sequence[Side]) -> Iterator[dict[str, Any]]:
             values = [next(one, value) for one, value in zip(reveals, values, strict=True)]
 
 
-def summary(chosen: Sequence[Side]) -> str:
-    """What all sides have in common, in one line."""
+def summary(chosen: Sequence[Side], samplings: Sequence[SamplingConfig]) -> str:
+    """What all sides have in common, and who saves on the encoder, in one line."""
     settings = chosen[0].settings
     order = "" if len({side.settings.sampler for side in chosen}) > 1 else settings.sampler.capitalize()
     parts = [order, f"{settings.steps} steps", f"guidance {settings.guidance_scale:g}", f"seed {settings.seed}"]
+    savings = [saving(sampling) for sampling in samplings]
+    if len(set(savings)) == 1:
+        parts.append(savings[0])
+    else:
+        parts += [f"{side.label}: {words}" for side, words in zip(chosen, savings, strict=True) if words]
     return " · ".join(part for part in parts if part)
+
+
+def saving(sampling: SamplingConfig) -> str:
+    """What a sampler saves on the encoder, in words; blank when it encodes all known codes at every step."""
+    every = sampling.encoder_refresh
+    if every == 1:
+        return ""
+    return "each code encoded once" if every >= sampling.steps else f"all codes encoded every {every} steps"
 
 
 def verdict(shown: Sequence[dict[str, Any]]) -> str:

@@ -113,7 +113,7 @@ def build_compare_tab(models: Models, limits: Limits, model: gr.Dropdown, histor
                 compare.no_twin(models, start) or SAME,
             )
             class_id = class_menu("compare", info, first.class_id, "What the pictures should show.")
-            style = style_menu("compare", info)
+            style = style_menu("compare", info, first.style)
             buttons = run_buttons("compare", "Compare")
             with gr.Column(elem_classes="folds"), gr.Accordion("How", open=False, elem_classes="fold"):
                 sampler = order_choice("compare", order_names(), first.sampler, "Which cells come first.", "not-orders")

@@ -63,11 +63,11 @@ def class_menu(channel: str, info: ModelInfo, value: str | None, about: str) -> 
     return menu
 
 
-def style_menu(channel: str, info: ModelInfo) -> gr.Dropdown:
+def style_menu(channel: str, info: ModelInfo, value: str | None = None) -> gr.Dropdown:
     """The styles of a model; hidden when it has none."""
     return gr.Dropdown(
         choices(info.styles, "Any style"),
-        value=ANY,
+        value=value or ANY,
         label="Style",
         info="Whose way of drawing to follow.",
         elem_id=f"{channel}-style",

@@ -100,7 +100,7 @@ def task_of(models: Models, limits: Limits, content: bytes | None, painted: Any,
     fit = form.get("fit") or "whole"
     if fit not in FITS:
         raise ValueError(f"Fit must be one of {', '.join(FITS)}, not {str(fit)[:40]}.")
-    base = replace(defaults(info), class_id=None)
+    base = replace(defaults(info), class_id=None, style=None)
     names = (
         "class_id", "style", "num_images", "sampler", "steps", "guidance_scale", "refine_rounds", "temperature", "seed",
     )  # fmt: skip

@@ -41,8 +41,11 @@ def class_choices(info: ModelInfo) -> list[tuple[str, str]]:
 
 
 def defaults(info: ModelInfo) -> Settings:
-    """Settings the page starts with for a model: those its card recommends."""
-    return replace(Settings(model=info.name, class_id=info.classes[0]), **how(info.recommended))
+    """Settings the page starts with for a model: those its card recommends, its first class and its first style, since
+    a picture in a style of its own comes out better than one in any.
+    """
+    style = info.styles[0] if info.styles else None
+    return replace(Settings(model=info.name, class_id=info.classes[0], style=style), **how(info.recommended))
 
 
 def how(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +92,8 @@ def bring(models: Models, limits: Limits, found: Mapping[str, Any]) -> list[Any]
 
 def brought(models: Models, limits: Limits, found: Mapping[str, Any]) -> Settings:
     """Checked settings of whatever was brought: unknown names are passed over, missing ones are as the model's card
-    recommends, no class means any. A picture's own that are silent on second looks are older than these: it had none.
+    recommends, no class and no style mean any. A picture's own that are silent on second looks are older than these:
+    it had none.
     Raises ValueError when they do not work with a model that is here.
     """
     given = {key: found[key] for key in Settings.__dataclass_fields__ if found.get(key) not in (None, "")}
@@ -98,7 +102,7 @@ def brought(models: Models, limits: Limits, found: Mapping[str, Any]) -> Setting
     if "version" in found:  # all that a picture was made with, where a link leaves out what is as the card says
         given = {"encoder_refresh": 1, **given}
     info = models.info(str(given.get("model", models.names()[0])))
-    base = replace(defaults(info), class_id=None)
+    base = replace(defaults(info), class_id=None, style=None)
     settings = checked(
         replace(base, **{**given, "model": info.name}),
         replace(limits, max_steps=min(limits.max_steps, info.length)),

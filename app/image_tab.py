@@ -77,7 +77,7 @@ def build_image_tab(models: Models, limits: Limits, model: gr.Dropdown) -> Image
     with gr.Row(elem_id="image-studio", elem_classes="studio"):
         with gr.Column(elem_id="image-rail", elem_classes="rail"):
             class_id = class_menu("image", info, first.class_id, "What the picture should show.")
-            style = style_menu("image", info)
+            style = style_menu("image", info, first.style)
             count = how_many("image", limits.max_images, "They appear together, each from its own seed.")
             buttons = run_buttons("image", "Generate")
             with gr.Column(elem_classes="folds"):

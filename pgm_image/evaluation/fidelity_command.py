@@ -156,6 +156,7 @@ def _sample(
         "weights": fingerprint(pipe),
         "protocol": job.protocol.name,
         "extractor": job.extractor.name,
+        "layers": job.extractor.layers,
         "samples": len(labels),
         "seed": job.seed,
         "keep": args.keep,

@@ -66,7 +66,13 @@ def share_features(
 ) -> None:
     """Have the features of all pictures computed, by all processes together, as parts in `work`."""
     count = len(given.pictures)
-    settings = {"pictures": given.name, "count": count, "extractor": extractor.name, "clean_resize": clean_resize}
+    settings = {
+        "pictures": given.name,
+        "count": count,
+        "extractor": extractor.name,
+        "layers": extractor.layers,
+        "clean_resize": clean_resize,
+    }
     agree_on(work, settings, state)
     share_parts(
         work, count, lambda start, stop: extractor(np.asarray(given.pictures[start:stop]), clean_resize), state, say

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from tiny_pipeline import tiny_pipeline
 
-from app.compare import TWIN, in_step, sides
+from app.compare import ORDERS, TWIN, in_step, sides
 from app.downloads import save
 from app.limits import Limits
 from app.models import Models
@@ -88,6 +88,10 @@ def test_a_real_model_and_its_twin_go_in_step_and_the_partition_model_computes_l
     assert ours["steps"][-1]["computed"] < theirs["steps"][-1]["computed"] == theirs["steps"][-1]["masked"]
     *_, alone = reveal(pipeline, settings)
     assert ours["steps"][-1]["codes"] == alone["steps"][-1]["codes"], "company changes nothing"
+    assert "encoded" not in value["summary"]
+    once = replace(settings, encoder_refresh=5, steps=5)
+    *_, value = in_step(Models({"emoji64": pipeline}), sides(Models({"emoji64": pipeline}), ORDERS, once))
+    assert value["summary"].endswith("each code encoded once")
 
 
 def test_the_real_tokenizer_reads_what_the_model_drew(bundled):

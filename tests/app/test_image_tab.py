@@ -145,6 +145,14 @@ def test_the_form_starts_with_the_models_recommendation(pipeline):
     assert (settings.steps, settings.guidance_scale, settings.class_id) == (16, 2.0, "cat")
 
 
+def test_the_form_starts_with_a_style_of_its_own_where_the_model_has_styles(pipeline):
+    assert defaults(pipeline.info).style == pipeline.info.styles[0]
+    assert defaults(replace(pipeline.info, styles=())).style is None
+    page = build(pipelines={"fake": pipeline})
+    started = {block.elem_id: getattr(block, "value", None) for block in page.blocks.values()}
+    assert [started[f"{tab}-style"] for tab in ("image", "compare", "edit")] == [*[pipeline.info.styles[0]] * 2, ""]
+
+
 def test_a_preset_sets_what_it_names_and_leaves_the_rest_as_recommended(pipeline):
     assert preset_values(pipeline.info, "Draft") == ("halton", 6, 0.0, 0, 1.0)
     assert preset_values(pipeline.info, "Best") == ("confidence", 32, 3.0, 0, 1.0)

@@ -120,6 +120,17 @@ def test_a_killed_run_goes_on_with_the_parts_it_lacks(pipe, reference, tmp_path)
         formula.evaluate([*words, "--seed", "9"], pipe)
 
 
+def test_parts_of_an_extractor_with_other_layers_are_refused_in_a_sentence(pipe, reference, tmp_path):
+    words = ["--protocol", "adm", "--reference", str(reference), "--samples", "10", "--out", str(tmp_path / "r.json")]
+    assert formula.evaluate(words, pipe) == 0
+    for path in (tmp_path / "r.parts").glob("*/settings.json"):
+        held = json.loads(path.read_text())
+        path.write_text(json.dumps({**held, "layers": {**held["layers"], "fid": "another layer"}}))
+        with pytest.raises(ValueError, match="holds parts of another evaluation"):
+            formula.evaluate(words, pipe)
+        path.write_text(json.dumps(held))
+
+
 def test_pictures_of_scales_that_share_their_whole_number_are_kept_apart(pipe, reference, tmp_path):
     words = ["--protocol", "adm", "--reference", str(reference), "--samples", "10", "--keep", "npz"]
     assert formula.evaluate([*words, "--guidance-sweep", "1", "1.5", "--out", str(tmp_path / "r.json")], pipe) == 0
