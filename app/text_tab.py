@@ -34,7 +34,7 @@ from pgm_text.request import SAMPLERS
 
 STEP_WORDS = "More steps: fewer words at a time, slower, usually better."
 LENGTH_WORDS = "The most a text may have, your prompt included; it may end earlier."
-SAMPLER_WORDS = "Which tokens come first: as many each step, by chance (two ways), or the surest first."
+SAMPLER_WORDS = "Which tokens come first: as many each step, by chance (two ways), the surest, or left to right."
 NO_Z_YET = "RMDM writes every text from a z of its own: what the text is about. Keep one with the button under a text."
 CHIPS = """
 const place = element.querySelector(".text-examples");

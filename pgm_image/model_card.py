@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from pgm_image.learning_curve import draw_learning_curve
 from pgm_image.model_info import ModelInfo, read_info
 
 CURVE = "curve.svg"
+PAIRS = "pairs.png"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,26 +19,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", required=True, type=Path, help="JSON of `evaluate --out`")
     parser.add_argument("--run", type=Path, help="folder of the transformer's training run")
     parser.add_argument("--tokenizer-report", type=Path, help="JSON of `evaluate --tokenizer --out`")
+    parser.add_argument("--pairs", type=Path, help="picture of the closest pairs, made by `evaluate --pairs`")
     parser.add_argument("--training", type=Path, help="Markdown file: how it was trained, hardware, hours, commands")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the card, the curve and the report beside the weights."""
+    """Write the card, the curve, the closest pairs and the report beside the weights."""
     info, report = read_info(args.model), json.loads(args.report.read_text())
     tokenizer = json.loads(args.tokenizer_report.read_text()) if args.tokenizer_report else None
     training = args.training.read_text().strip() if args.training else ""
     if args.run:
         (args.model / CURVE).write_text(draw_learning_curve(args.run / "metrics.jsonl"), encoding="utf-8")
         training += f"\n\n![Learning curve]({CURVE})"
-    (args.model / "README.md").write_text(model_card(info, report, tokenizer, training), encoding="utf-8")
+    if args.pairs:
+        shutil.copyfile(args.pairs, args.model / PAIRS)
+    card = model_card(info, report, tokenizer, training, pairs=bool(args.pairs))
+    (args.model / "README.md").write_text(card, encoding="utf-8")
     reports = {"model": report, "tokenizer": tokenizer}
     (args.model / "evaluation.json").write_text(json.dumps(reports, indent=1) + "\n")
     print(args.model / "README.md")
     return 0
 
 
-def model_card(info: ModelInfo, report: dict[str, Any], tokenizer: dict[str, Any] | None, training: str) -> str:
-    """Markdown with the header the hub reads; every number comes from the reports."""
+def model_card(
+    info: ModelInfo, report: dict[str, Any], tokenizer: dict[str, Any] | None, training: str, pairs: bool = False
+) -> str:
+    """Markdown with the header the hub reads; every number comes from the reports. pairs: show `PAIRS`."""
     sections = [
         _header(info),
         f"# {info.name}\n\n{info.title}. {info.parameters / 1e6:.1f} M parameters, {info.image_size} × "
@@ -44,6 +52,7 @@ def model_card(info: ModelInfo, report: dict[str, Any], tokenizer: dict[str, Any
         f"{len(info.classes)} classes, {len(info.styles)} styles.",
         _usage(info),
         "## Evaluation\n\n" + evaluation_table(report) + ("\n\n" + tokenizer_table(tokenizer) if tokenizer else ""),
+        _pairs(report) if pairs else "",
         "## Training\n\n" + training if training else "",
         _limits(info),
         _credits(info),
@@ -88,6 +97,12 @@ def tokenizer_table(report: dict[str, Any]) -> str:
     parts.append(f"{report['usage']:.0%} of the codebook in use, perplexity {report['perplexity']:.0f}")
     parts.append(f"reconstruction KID × 1000 {report['distances']['kid']:.1f}")
     return ", ".join(parts) + "."
+
+
+def _pairs(report: dict[str, Any]) -> str:
+    space = report["nearest"][0]["space"]
+    text = "The samples that come closest to any training picture, each beside it, with their distance"
+    return f"## Closest pairs\n\n{text} ({space}).\n\n![Samples beside the training pictures nearest to them]({PAIRS})"
 
 
 def _header(info: ModelInfo) -> str:

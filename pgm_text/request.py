@@ -27,6 +27,7 @@ SAMPLERS: dict[str, tuple[str, str]] = {
     "ancestral": ("random", "ancestral"),  # each token when its own clock strikes: MDLM's sampler
     "binomial": ("random", "binomial"),  # a number of tokens drawn at every step
     "confidence": ("confidence", "linear"),  # the tokens the model is surest of, with fading noise
+    "raster": ("raster", "even"),  # from left to right, the same number at every step
 }
 
 

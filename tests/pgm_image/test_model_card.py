@@ -1,9 +1,11 @@
 """A model card repeats what was measured, and a curve shows what was logged."""
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+from PIL import Image
 
 from pgm_image.__main__ import main
 from pgm_image.learning_curve import draw_learning_curve, read_metric
@@ -43,6 +45,8 @@ def test_the_card_holds_the_measured_numbers(pipeline: PGMPipeline, tmp_path):
     (tmp_path / "training.md").write_text("Two cores, 95 minutes.")
     arguments = ["--report", str(tmp_path / "report.json"), "--tokenizer-report", str(tmp_path / "vq.json")]
     arguments += ["--run", str(run), "--training", str(tmp_path / "training.md")]
+    Image.new("RGB", (8, 8)).save(tmp_path / "twelve.png")
+    arguments += ["--pairs", str(tmp_path / "twelve.png")]
     assert main(["card", "--model", str(model), *arguments]) == 0
     card = (model / "README.md").read_text()
     for expected in ("81.2 ± 1.5", "2.5 ± 1.5", "25.0%", "56.0%", "3.0%", "24.50 dB", "95 minutes", "steps 16", "tiny"):
@@ -50,6 +54,8 @@ def test_the_card_holds_the_measured_numbers(pipeline: PGMPipeline, tmp_path):
     assert "top_k" not in card
     assert json.loads((model / "evaluation.json").read_text())["model"] == REPORT
     ElementTree.parse(model / "curve.svg")
+    assert "## Closest pairs" in card and Image.open(model / "pairs.png").size == (8, 8)
+    assert all((model / name).is_file() for name in re.findall(r"\]\((\S+?)\)", card) if ":" not in name)
 
 
 def test_a_learning_curve_is_read_in_order_of_steps_and_drawn_as_far_as_it_is_known(tmp_path):

@@ -40,6 +40,14 @@ def test_the_number_of_cells_is_constant_and_all_get_filled(pipelines, kind, sam
     assert (steps[-1].codes >= 0).all()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_raster_fills_from_left_to_right_around_what_is_given(pipelines, kind):
+    steps = list(pipelines[kind].generate_steps("____ of ____", num_texts=2, steps=3, sampler="raster", blank_tokens=3))
+    places = [step.filled[0].nonzero().flatten().tolist() for step in steps]
+    blanks = (~steps[0].known | steps[0].filled)[0].nonzero().flatten().tolist()
+    assert [len(place) for place in places] == [2, 2, 2] and sum(places, []) == blanks
+
+
 @pytest.mark.parametrize("prompt", ODD)
 @pytest.mark.parametrize("kind", ["pgm", "mdlm"])
 def test_a_prefix_is_kept_to_the_letter(pipelines, kind, prompt):
@@ -138,7 +146,7 @@ def test_global_randomness_is_neither_used_nor_changed(pipelines):
         ({"steps": 0}, r"steps must be an integer in 1\.\.4096, got 0"),
         ({"steps": 2.5}, "steps must be an integer"),
         ({"length": 39}, r"length must be an integer in 1\.\.38, got 39"),
-        ({"sampler": "greedy"}, "sampler must be one of uniform, ancestral, binomial, confidence, got 'greedy'"),
+        ({"sampler": "greedy"}, "sampler must be one of uniform, .*, confidence, raster, got 'greedy'"),
         ({"temperature": -1}, "temperature must be a finite number >= 0, got -1"),
         ({"top_p": 0}, r"top_p must be a number in \(0, 1\], got 0"),
         ({"top_k": 0}, "top_k must be an integer >= 1, got 0"),
