@@ -91,14 +91,21 @@ class Models:
         return self._infos[name]
 
     def twin(self, name: str) -> str | None:
-        """Name of a model of the other kind (partition, masked) that draws the same things with the same codes."""
+        """Name of a model of the other kind (partition, masked) that draws the same things with the same codes.
+
+        Of several it is the one nearest in size, of equally near ones the first.
+        """
         one = self.info(name)
         same = ("codebook_size", "grid", "image_size", "classes", "styles")
-        for other in self._infos.values():
-            kinds = {one.architecture, other.architecture}
-            if kinds == {"pgm", "maskgit"} and all(getattr(one, key) == getattr(other, key) for key in same):
-                return other.name
-        return None
+        others = [
+            other
+            for other in self._infos.values()
+            if {one.architecture, other.architecture} == {"pgm", "maskgit"}
+            and all(getattr(one, key) == getattr(other, key) for key in same)
+        ]
+        if not others:
+            return None
+        return min(others, key=lambda other: abs(other.parameters - one.parameters)).name
 
     def pipeline(self, name: str) -> ImagePipeline:
         """The pipeline called `name`; ValueError when there is none. Loading happens once, others wait for it."""

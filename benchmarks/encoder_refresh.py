@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.baseline import noise_of
+from benchmarks.scores import HEAD as SCORES_HEAD
+from benchmarks.scores import Scores, real_side, score
 from pgm.line_plot import Panel, draw
 from pgm.models import make_predictor
 from pgm.noise import Noise, draw_noise
@@ -25,9 +27,6 @@ from pgm.partition_transformer import PartitionTransformer, PartitionTransformer
 from pgm.predictors import Clean, Predictor
 from pgm.sampling import SamplingConfig, sample
 from pgm.schedules import step_counts
-from pgm_image.evaluation.distances import distances
-from pgm_image.evaluation.evaluate import RealSide, choose_reference, prepare_real_side, recognised
-from pgm_image.evaluation.features import extract
 from pgm_image.evaluation.samples import pipeline_labels, to_array
 from pgm_image.pipeline import PGMPipeline
 
@@ -45,10 +44,7 @@ class Point:
     guidance: int = 1  # every so many steps the unconditional rows run
     seconds: float = 0.0  # of the CPU, a picture
     operations: int = 0  # multiply-adds a picture
-    kid: float = 0.0  # x 1000
-    class_top1: float = 0.0
-    class_top5: float = 0.0
-    style_top1: float = 0.0
+    scores: Scores = Scores()
 
     def sampling(self, pipe: PGMPipeline) -> SamplingConfig:
         """The model's recommended settings at so many steps."""
@@ -58,15 +54,11 @@ class Point:
         """A line of the table under `HEAD`."""
         return (
             f"{self.steps:>5} {self.encoder:>8} {self.guidance:>8} {self.operations / 1e9:>8.2f} "
-            f"{1000 * self.seconds:>8.1f} {self.kid:>7.1f} {self.class_top1:>6.1%} {self.class_top5:>6.1%} "
-            f"{self.style_top1:>6.1%}"
+            f"{1000 * self.seconds:>8.1f} {self.scores.cells()}"
         )
 
 
-HEAD = (
-    f"{'steps':>5} {'encoder':>8} {'guidance':>8} {'G m-adds':>8} {'CPU ms':>8} {'KID':>7} {'class':>6} {'top-5':>6} "
-    f"{'style':>6}"
-)
+HEAD = f"{'steps':>5} {'encoder':>8} {'guidance':>8} {'G m-adds':>8} {'CPU ms':>8} {SCORES_HEAD}"
 
 
 def parse_point(text: str) -> Point:
@@ -167,10 +159,10 @@ def plot(points: Sequence[Point]) -> str:
         else:
             name = "fewer steps" if point.guidance == 1 else f"{point.steps} steps, guidance ahead"
         series.setdefault(name, []).append(point)
-    scores = {"KID x 1000": lambda p: p.kid, "class recognised, %": lambda p: 100 * p.class_top1}
+    shown = {"KID x 1000": lambda p: p.scores.kid, "class recognised, %": lambda p: 100 * p.scores.class_top1}
     panels = []
-    for label, score in scores.items():
-        lines = {name: [(p.seconds, score(p)) for p in found] for name, found in series.items()}
+    for label, value in shown.items():
+        lines = {name: [(p.seconds, value(p)) for p in found] for name, found in series.items()}
         panels.append(Panel(lines, "CPU s a picture", label))
     return draw(panels)
 
@@ -199,13 +191,6 @@ def pictures(pipe: PGMPipeline, point: Point, labels: Sequence[Tensor], seed: in
     return np.concatenate(drawn)
 
 
-def scored(point: Point, drawn: np.ndarray, real: RealSide) -> Point:
-    """The point with the evaluator's scores of its pictures."""
-    kid = distances(extract(drawn, real.lite0), real.reference_lite0, fid=False).kid
-    classes, styles = recognised(extract(drawn, real.mobilenet), real)
-    return replace(point, kid=kid, class_top1=classes.top1, class_top5=classes.top5, style_top1=styles.top1)
-
-
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.encoder_refresh", description=__doc__)
     parser.add_argument("plot", type=Path, help="where the SVG goes")
@@ -218,16 +203,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=5, help="timings of every point, in turn; medians are reported")
     args = parser.parse_args(argv)
     pipe = PGMPipeline.from_pretrained(args.model, device="cpu", dtype="float32")
-    train, reference = choose_reference(args.data, args.samples)
-    real = prepare_real_side(args.data, train, reference)
-    labels = [torch.from_numpy(np.asarray(label)).long() for label in pipeline_labels(pipe, reference)]
+    real = real_side(args.data, args.samples)
+    labels = [torch.from_numpy(np.asarray(label)).long() for label in pipeline_labels(pipe, real.reference)]
     seconds = seconds_each(pipe, args.points, [label[: args.batch_size] for label in labels], args.rounds)
     print(HEAD)
     points = []
     for point, taken in zip(args.points, seconds, strict=True):
         work = operations(pipe.transformer.config, point.sampling(pipe), point.guidance)
-        found = scored(point, pictures(pipe, point, labels, args.seed), real)
-        points.append(replace(found, seconds=taken, operations=work))
+        scores = score(pictures(pipe, point, labels, args.seed), real)
+        points.append(replace(point, seconds=taken, operations=work, scores=scores))
         print(points[-1].row(), flush=True)
     args.plot.write_text(plot(points), encoding="utf-8")
 

@@ -189,3 +189,26 @@ def test_a_warm_up_may_be_switched_off_but_not_be_negative(name):
     assert getattr(Limits.from_environment({name: "0"}), name.removeprefix("PGM_").lower()) == 0
     with pytest.raises(ValueError, match=f"{name} must be 0 or a positive int, got '-1'"):
         Limits.from_environment({name: "-1"})
+
+
+def sized(name: str, parameters: int, twin_of: FakePipeline | None = None, **changes) -> FakePipeline:
+    """A model of so many parameters; `changes` of its card."""
+    pipeline = FakePipeline(0.0, name, twin_of=twin_of)
+    pipeline.info = replace(pipeline.info, parameters=parameters, **changes)
+    return pipeline
+
+
+def test_a_twin_is_the_one_nearest_in_size():
+    large, small = sized("a-large", 10_400_000), sized("b-small", 5_700_000)
+    masked, tiny = sized("c-masked", 5_500_000, twin_of=small), sized("d-masked", 600_000, twin_of=small)
+    other = sized("e-other", 5_500_001, classes=("cat",))
+    models = Models({one.info.name: one for one in (large, small, masked, tiny, other)})
+    assert models.twin("c-masked") == models.twin("d-masked") == "b-small"
+    assert models.twin("a-large") == models.twin("b-small") == "c-masked"
+    assert models.twin("e-other") is None
+
+
+def test_of_two_equally_near_twins_the_first_is_taken():
+    masked = sized("masked", 100, twin_of=FakePipeline())
+    models = Models({one.info.name: one for one in (sized("one", 110), sized("two", 90), masked)})
+    assert models.twin("masked") == "one"
