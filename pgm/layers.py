@@ -5,6 +5,8 @@ A block takes its modulation (the adaLN vectors) as an argument: it depends only
 computes it once.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -31,9 +33,22 @@ def modulate(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
     return torch.addcmul(shift, x, 1 + scale)
 
 
+class GELU(nn.Module):
+    """GELU in tanh form, 0.5 x (1 + tanh u) with u = sqrt(2/pi) (x + 0.044715 x^3).
+
+    Compiled for a CPU it is the equal x sigmoid(2u): there tanh and its gradient take more than twice as long.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.device.type != "cpu" or not torch.compiler.is_compiling():
+            return F.gelu(x, approximate="tanh")
+        wide, double = x.float(), 2 * (2 / math.pi) ** 0.5
+        return (wide * torch.sigmoid(wide * (double + 0.044715 * double * wide * wide))).to(x.dtype)
+
+
 def feed_forward(width: int, ratio: int) -> nn.Sequential:
-    """Linear, GELU (tanh form), Linear."""
-    return nn.Sequential(nn.Linear(width, ratio * width), nn.GELU(approximate="tanh"), nn.Linear(ratio * width, width))
+    """Linear, GELU, Linear."""
+    return nn.Sequential(nn.Linear(width, ratio * width), GELU(), nn.Linear(ratio * width, width))
 
 
 class _ModulatedBlock(nn.Module):

@@ -22,7 +22,7 @@ from pgm.row_groups import row_groups
 VisibleLength = Literal["full", "reference"]
 # On a CPU so many clean tokens go through the network at a time: larger activations leave the cache and cost fresh
 # memory at every layer, fewer tokens read the weights too often.
-TOKENS = 256
+TOKENS = 1024
 CACHE = 4 * 2**20  # bytes of the widest activations
 
 

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from pgm import sharding
+from pgm.kept_memory import keep_freed_memory
 from pgm.models import load_model, save_model
 from pgm.predictors import evaluating
 from pgm.weights import config_dict, save_weights
@@ -124,6 +125,8 @@ class Trainer:
         self.accelerator = Accelerator(
             mixed_precision=config.precision, gradient_accumulation_steps=config.accumulation
         )
+        if self.accelerator.device.type == "cpu":
+            keep_freed_memory()
         self.model = model.to(self.accelerator.device)
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         if config.shard:
