@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from pgm_image.learning_curve import draw_learning_curve
+from pgm.learning_curve import draw_learning_curve
 from pgm_image.model_info import ModelInfo, read_info
 
 CURVE = "curve.svg"
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     tokenizer = json.loads(args.tokenizer_report.read_text()) if args.tokenizer_report else None
     training = args.training.read_text().strip() if args.training else ""
     if args.run:
-        (args.model / CURVE).write_text(draw_learning_curve(args.run / "metrics.jsonl"), encoding="utf-8")
+        (args.model / CURVE).write_text(draw_learning_curve(args.run / "metrics.jsonl", "code"), encoding="utf-8")
         training += f"\n\n![Learning curve]({CURVE})"
     if args.pairs:
         shutil.copyfile(args.pairs, args.model / PAIRS)

@@ -11,12 +11,15 @@ import torch
 from torch import nn
 
 from pgm.diffusion_transformer import DiffusionTransformer
+from pgm.learning_curve import draw_learning_curve
 from pgm.models import load_model
 from pgm_text.model_info import TextModelInfo
 from pgm_text.packing import read_manifest
 from pgm_text.pipeline import TextPipeline
 from pgm_text.representation import Representation
 from pgm_text.tokenizer import Tokenizer
+
+CURVE = "curve.svg"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write model_index.json, transformer/, tokenizer.json and, if asked for, representation/."""
+    """Write model_index.json, transformer/, tokenizer.json, the learning curve and, if asked for, representation/."""
     transformer = load_model(args.run / "export")
     name = args.name or args.out.name
     settings = json.loads(args.settings.read_text()) if args.settings else {}
@@ -55,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
     representation = Representation.load(args.representation) if args.representation else None
     pipeline = TextPipeline(transformer, Tokenizer.load(args.data), info, representation)
     pipeline.save_pretrained(args.out, getattr(torch, args.dtype))
+    curve = draw_learning_curve(args.run / "metrics.jsonl", "position of a row")
+    (args.out / CURVE).write_text(curve, encoding="utf-8")
     for credit in corpus.get("licences", ()):  # the notices have to go along with the model
         (args.out / credit["notice"]).write_bytes((args.data / credit["notice"]).read_bytes())
     print(args.out)

@@ -1,14 +1,12 @@
-"""A model card repeats what was measured, and a curve shows what was logged."""
+"""A model card repeats what was measured."""
 
 import json
 import re
 import xml.etree.ElementTree as ElementTree
 
-import pytest
 from PIL import Image
 
 from pgm_image.__main__ import main
-from pgm_image.learning_curve import draw_learning_curve, read_metric
 from pgm_image.pipeline import PGMPipeline
 
 DISTANCES = {"kid": 81.25, "kid_std": 1.5, "fid": 140.2, "n": 200, "fid_note": "small"}
@@ -56,14 +54,3 @@ def test_the_card_holds_the_measured_numbers(pipeline: PGMPipeline, tmp_path):
     ElementTree.parse(model / "curve.svg")
     assert "## Closest pairs" in card and Image.open(model / "pairs.png").size == (8, 8)
     assert all((model / name).is_file() for name in re.findall(r"\]\((\S+?)\)", card) if ":" not in name)
-
-
-def test_a_learning_curve_is_read_in_order_of_steps_and_drawn_as_far_as_it_is_known(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 20, "loss": 1.0}\n{"step": 10, "loss": 3.0}\n{"step": 10, "lr": 1.0}\n')
-    assert read_metric(path, "loss") == [(10, 3.0), (20, 1.0)]
-    svg = draw_learning_curve(path)
-    assert svg.count("<polyline") == 1 and "training" in svg and "held out" not in svg and "<circle" not in svg
-    path.write_text('{"step": 20, "lr": 1.0}\n')
-    with pytest.raises(ValueError, match="nothing to draw"):
-        draw_learning_curve(path)

@@ -127,6 +127,7 @@ def test_an_export_is_small_complete_and_loads(bundled, corpus):
     folder = bundled / "dictionary-pgm"
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert files >= {"model_index.json", "tokenizer.json", "transformer/config.json", "LICENCE-made-up.txt"}
+    assert "</svg>" in (folder / "curve.svg").read_text()
     info = registry.model_info("dictionary-pgm")
     assert info.training == {"recipe": "tiny-pgm", "algorithm": "pgm", "smoothing": 0.3, "steps": 20, "rows": 160,
                              "tokens": 160 * 39}  # fmt: skip

@@ -12,7 +12,10 @@ def read_metric(metrics: str | Path, name: str) -> list[tuple[int, float]]:
     return sorted((line["step"], line[name]) for line in lines if name in line)
 
 
-def draw_learning_curve(metrics: str | Path) -> str:
-    """SVG of training and held-out loss against steps. Raises ValueError when metrics.jsonl holds neither."""
+def draw_learning_curve(metrics: str | Path, unit: str) -> str:
+    """SVG of training and held-out loss, in nats per `unit`, against steps.
+
+    Raises ValueError when metrics.jsonl holds neither.
+    """
     curves = {"training": read_metric(metrics, "loss"), "held out": read_metric(metrics, "held_out_loss")}
-    return draw([Panel(curves, "steps", "cross-entropy, nats per code", dots=False)])
+    return draw([Panel(curves, "steps", f"cross-entropy, nats per {unit}", dots=False)])
