@@ -42,6 +42,19 @@ def no_twin(models: Models, name: str) -> str:
     return f"PGM / MaskGIT needs a {other} model with the codes and classes of {info.title}; none is installed."
 
 
+def about_twins(models: Models, name: str) -> str:
+    """One sentence on comparing a model with its twin: why that cannot be, or which pair is of equals; or blank."""
+    reason = no_twin(models, name)
+    if reason:
+        return reason
+    other = models.twin(name)
+    equal = models.twin(other)
+    if equal == name:
+        return ""
+    titles = [models.title(each) for each in (other, equal, name)]
+    return f"{titles[0]} was made to be compared with {titles[1]}: choose that for a race of equals, not {titles[2]}."
+
+
 def sides(models: Models, mode: str, settings: Settings) -> tuple[Side, ...]:
     """What is compared: `mode` "twin" (both kinds of model, PGM first) or "orders". ValueError when it cannot be."""
     if mode == ORDERS:

@@ -110,7 +110,7 @@ def build_compare_tab(models: Models, limits: Limits, model: gr.Dropdown, histor
                 MODES,
                 first_mode(models, start),
                 "What to compare",
-                compare.no_twin(models, start) or SAME,
+                compare.about_twins(models, start) or SAME,
             )
             class_id = class_menu("compare", info, first.class_id, "What the pictures should show.")
             style = style_menu("compare", info, first.style)
@@ -156,12 +156,11 @@ def build_compare_tab(models: Models, limits: Limits, model: gr.Dropdown, histor
         yield from run(models, limits, mode, settings, (lists_steps, lists_guidance), anew)
 
     def on_model(name: str, choice: str) -> list[Any]:
-        reason = compare.no_twin(models, name)
         choice = first_mode(models, name) if choice == compare.TWIN else choice
         return [
             *filled(defaults(models.info(name))),
-            gr.Radio(value=choice, info=reason or SAME),
-            gr.HTML(blocked=reason),
+            gr.Radio(value=choice, info=compare.about_twins(models, name) or SAME),
+            gr.HTML(blocked=compare.no_twin(models, name)),
         ]
 
     def filled(settings: Settings) -> list[Any]:

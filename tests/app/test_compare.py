@@ -76,6 +76,21 @@ def test_without_a_twin_the_reason_is_given_and_orders_are_compared_instead(mode
     assert "MaskGIT" in value["error"] and value["error"].endswith(".")
 
 
+def test_a_model_that_is_not_its_twins_own_twin_is_said_not_to_be_its_equal(pipeline):
+    def sized(name, parameters, twin_of=None):
+        other = FakePipeline(0.0, name, twin_of=twin_of)
+        other.info = replace(other.info, parameters=parameters, title=name.title())
+        return other
+
+    small = sized("small", 5)
+    models = Models({one.info.name: one for one in (sized("large", 10), small, sized("masked", 6, small))})
+    assert compare.about_twins(models, "small") == compare.about_twins(models, "masked") == ""
+    assert compare.about_twins(models, "large") == (
+        "Masked was made to be compared with Small: choose that for a race of equals, not Large."
+    )
+    assert compare.about_twins(Models({"small": small}), "small") == compare.no_twin(Models({"small": small}), "small")
+
+
 def test_models_with_different_codebooks_are_not_compared(pipeline):
     other = FakePipeline(0.0, "fake-maskgit", twin_of=FakePipeline(0.0))
     pipeline.pictures("fox", steps=1)  # now one of them has codes of its own
