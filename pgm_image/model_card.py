@@ -106,13 +106,14 @@ def _pairs(report: dict[str, Any]) -> str:
 
 
 def _header(info: ModelInfo) -> str:
+    kind = "partition-generative-model" if info.architecture == "pgm" else info.architecture
     return "\n".join(
         [
             "---",
             f"license: {info.licence.lower()}",
             "library_name: pgm-image",
             "pipeline_tag: unconditional-image-generation",
-            "tags: [image-generation, class-conditional, partition-generative-model]",
+            f"tags: [image-generation, class-conditional, {kind}]",
             "---",
         ]
     )
