@@ -179,5 +179,5 @@ def test_the_picture_of_the_image_tab_can_be_outpainted(opened):
         "() => /64 of 256 codes/.test(document.querySelector('#edit-painter .viewer-note').textContent)"
     )
     redraw(page)
-    assert page.locator("#edit-viewer .viewer-title").inner_text() == "Outpaint · cat"
+    assert page.locator("#edit-viewer .viewer-title").inner_text() == "Outpaint · cat · Crayon"
     assert page.locator("#edit-viewer .viewer-settings").inner_text().startswith("64 of 256 codes drawn anew")

@@ -37,15 +37,15 @@ def test_generating_reveals_the_picture_step_by_step_and_downloads_match(visit, 
     slow()
     page.wait_for_selector(".viewer[data-state=done]")
     page.wait_for_timeout(900)
-    assert page.locator(".viewer-title").inner_text() == "goldfish"
+    assert page.locator(".viewer-title").inner_text() == "goldfish · Crayon"
     assert number(page, "step") == "16 of 16" and number(page, "known") == "256 of 256"
 
     with page.expect_download() as download:
         page.get_by_role("button", name="Save PNG").click()
-    assert download.value.suggested_filename.startswith("goldfish-seed")
+    assert download.value.suggested_filename.startswith("goldfish-crayon-seed")
     content = download.value.path().read_bytes()
     settings = read_settings(io.BytesIO(content))
-    expected = np.asarray(served.pipeline.pictures("goldfish", seed=settings["seed"], steps=16)[0])
+    expected = np.asarray(served.pipeline.pictures("goldfish", style="Crayon", seed=settings["seed"], steps=16)[0])
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(content)).convert("RGB")), expected)
 
     shown = pixels(page)

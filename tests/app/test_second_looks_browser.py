@@ -77,12 +77,12 @@ def test_a_second_look_is_told_and_seen_and_ends_in_what_the_api_returns(visit, 
     assert page.locator("#image-viewer .viewer-ticks i[data-later]").count() == 1
     assert ticks.nth(FIRST).get_attribute("data-later") is not None
     page.wait_for_function(MADE.format("#image-viewer"), arg=FIRST + 1)
-    assert title(page) == "bird second look 1 of 2"
+    assert title(page) == "bird · flat second look 1 of 2"
     page.get_by_text("Second look 1 of 2: the codes that fit worst were taken back").wait_for()
     assert int(number(page, "known").split()[0]) < 16
     page.wait_for_selector("#image-viewer .viewer[data-state=done]", timeout=60_000)
     page.wait_for_timeout(900)
-    assert title(page) == "bird"
+    assert title(page) == "bird · flat"
     assert (
         number(page, "known") == "16 of 16" and "2 second looks" in page.locator(".viewer-settings").first.inner_text()
     )
@@ -90,7 +90,7 @@ def test_a_second_look_is_told_and_seen_and_ends_in_what_the_api_returns(visit, 
     shown = pixels(page)
     seed = int(page.locator("#image-viewer .viewer-seed").inner_text().split()[1])
     client = Client(served.url, verbose=False, download_files=True)
-    [drawn] = client.predict(class_id="bird", seed=seed, refine_rounds=2, api_name="/generate")
+    [drawn] = client.predict(class_id="bird", style="flat", seed=seed, refine_rounds=2, api_name="/generate")
     expected = np.asarray(Image.open(drawn["image"]).convert("RGB"))
     scale = shown.shape[0] // 16
     assert np.array_equal(shown, expected.repeat(scale, 0).repeat(scale, 1))
@@ -129,10 +129,10 @@ def test_stopping_in_a_second_look_leaves_the_whole_picture_before_it(visit, ser
     page.wait_for_timeout(1500)
     made = page.locator("#image-viewer .viewer-ticks i[data-made]").count()
     assert FIRST < made < FIRST + 4
-    assert title(page) == f"bird stopped at step {made} of {TOTAL}"
+    assert title(page) == f"bird · flat stopped at step {made} of {TOTAL}"
     assert (number(page, "step"), number(page, "known")) == (f"{FIRST} of {TOTAL}", "16 of 16")
     page.get_by_text("Stopped in a second look: this is the whole picture before it.").wait_for()
-    [whole] = served.pipeline.generate("bird", seed=7, steps=4)
+    [whole] = served.pipeline.generate("bird", style="flat", seed=7, steps=4)
     shown = pixels(page)
     scale = shown.shape[0] // 16
     assert np.array_equal(shown, np.asarray(whole).repeat(scale, 0).repeat(scale, 1)), "without any marks"
