@@ -74,3 +74,15 @@ def chromium() -> str:
         missing = "no Chromium or Chrome runs on this machine; CHROMIUM=path names one"
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
     return path
+
+
+@pytest.fixture
+def own_accelerator_state():
+    """accelerate keeps the precision of the first run of a process; every test is a process of its own here."""
+    from accelerate.state import AcceleratorState, GradientState
+
+    AcceleratorState._reset_state(True)
+    GradientState._reset_state()
+    yield
+    AcceleratorState._reset_state(True)
+    GradientState._reset_state()

@@ -3,7 +3,6 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from accelerate.state import AcceleratorState, GradientState
 from torch.testing import assert_close
 
 from benchmarks import floor, training_step
@@ -17,17 +16,8 @@ from pgm.masked_transformer import MaskedTransformerConfig
 from pgm.partition_transformer import PartitionTransformerConfig
 from pgm.training import TrainingConfig
 
+pytestmark = pytest.mark.usefixtures("own_accelerator_state")
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(autouse=True)
-def own_accelerator_state():
-    """accelerate keeps the precision of the first run of a process; every test is a process of its own here."""
-    AcceleratorState._reset_state(True)
-    GradientState._reset_state()
-    yield
-    AcceleratorState._reset_state(True)
-    GradientState._reset_state()
 
 
 @pytest.fixture

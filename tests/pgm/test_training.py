@@ -7,23 +7,13 @@ import signal
 
 import pytest
 import torch
-from accelerate.state import AcceleratorState, GradientState
 
 from pgm.models import load_model
 from pgm.objectives import training_loss
 from pgm.training import Trainer, TrainingConfig, learning_rate
 
+pytestmark = pytest.mark.usefixtures("own_accelerator_state")
 TINY = {"lr": 3e-3, "warmup_steps": 2, "precision": "no", "log_every": 3, "batch_size": 4}
-
-
-@pytest.fixture(autouse=True)
-def own_accelerator_state():
-    """accelerate keeps the precision of the first run of a process; every test is a process of its own here."""
-    AcceleratorState._reset_state(True)
-    GradientState._reset_state()
-    yield
-    AcceleratorState._reset_state(True)
-    GradientState._reset_state()
 
 
 def batch_of(size=4, bad=(), stop_at=None):
