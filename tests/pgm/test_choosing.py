@@ -101,6 +101,30 @@ def test_top_p_keeps_the_smallest_set_with_that_mass():
     assert torch.equal(keep_top_p(logits, 1.0), logits) and torch.equal(keep_top_p(logits, None), logits)
 
 
+def nucleus_by_sorting(logits, p):
+    ordered, order = logits.sort(dim=-1, descending=True, stable=True)
+    mass = ordered.double().softmax(-1)
+    dropped = mass.cumsum(-1) - mass > p
+    return ~dropped.scatter(-1, order, dropped)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("size", [12, 16, 17, 1500])
+def test_top_p_keeps_what_sorting_the_whole_row_would(size, p):
+    sharpness = torch.logspace(-2, 1, 40)[:, None]  # from nearly all entries to one
+    logits = suppress(logits_of(3, 40, size) * sharpness, (5,))
+    kept = keep_top_p(logits, p).isfinite()
+    assert torch.equal(kept, nucleus_by_sorting(logits, p))
+    assert kept.sum(-1).min() == 1 and kept.sum(-1).max() > min(size // 12, 17)
+
+
+def test_top_p_keeps_the_lower_ids_of_equal_entries():
+    assert keep_top_p(torch.zeros(2, 8), 0.4).isfinite().nonzero()[:, 1].tolist() == [0, 1, 2, 3] * 2
+    coarse = (logits_of(6, 1500) * 4).round() / 4  # many equal ones
+    kept = keep_top_p(coarse, 0.8).isfinite()
+    assert torch.equal(kept, nucleus_by_sorting(coarse, 0.8)) and (kept.sum(-1) > 16).all()
+
+
 @pytest.mark.parametrize("p", [0.0, 1e-9, 0.01])
 def test_top_p_keeps_at_least_one(p):
     logits = logits_of(3, 4, 12)
