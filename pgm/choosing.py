@@ -90,7 +90,7 @@ def _nuclei(rows: Tensor, p: float) -> tuple[Tensor, Tensor]:
         mass = (top - largest[left]).exp_() / total[left]
         found = ((mass.cumsum(-1) - mass) <= p).sum(-1, keepdim=True)  # 1 at least: nothing precedes the largest
         least[left], count[left] = top.gather(-1, found - 1), found
-        left, k = left[(found[:, 0] == k) & (k < size)], 64 * k
+        left, k = (left[found[:, 0] == k] if k < size else left[:0]), 64 * k
     return least, count
 
 
