@@ -24,6 +24,7 @@ from tqdm.auto import tqdm
 from pgm import sharding
 from pgm.kept_memory import keep_freed_memory
 from pgm.models import load_model, save_model
+from pgm.optimizers import make_optimizer, optimizer_names
 from pgm.predictors import evaluating
 from pgm.weights import config_dict, save_weights
 
@@ -40,6 +41,7 @@ class TrainingConfig:
     batch_size: int = 256  # per process and forward pass
     accumulation: int = 1  # forward passes per optimiser step
     global_batch: int = 0  # rows per optimiser step over all processes; 0: whatever the two above and they give
+    optimizer: str = "adamw"  # or "muon" for the matrices of the layers, see `pgm.optimizers`
     lr: float = 1e-4
     warmup_steps: int = 2500
     decay_share: float = 0.1  # last share of the steps in which lr falls along a cosine ...
@@ -65,6 +67,10 @@ class TrainingConfig:
         for name in ("decay_share", "lr_floor", "ema_decay"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)!r}")
+        if self.optimizer not in optimizer_names():
+            raise ValueError(f"optimizer must be one of {', '.join(optimizer_names())}, got {self.optimizer!r}")
+        if self.optimizer != "adamw" and self.shard:
+            raise ValueError(f"optimizer must be adamw with shard, got {self.optimizer!r}")
         if self.precision not in ("bf16", "no"):
             raise ValueError(f"precision must be 'bf16' or 'no', got {self.precision!r}")
 
@@ -131,9 +137,7 @@ class Trainer:
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         if config.shard:
             sharding.shard(model, self.accelerator.device)
-        optimizer = torch.optim.AdamW(
-            model.parameters(), lr=config.lr, betas=config.betas, weight_decay=config.weight_decay, fused=True
-        )
+        optimizer = make_optimizer(model, config.optimizer, config.lr, config.betas, config.weight_decay)
         if config.shard:
             self.wrapped, self.optimizer = model, optimizer
             if config.compile:
@@ -252,6 +256,7 @@ class Trainer:
             state = {
                 "model_config": asdict(self.model.config),
                 "model": self.model.state_dict(),
+                "optimizer_name": self.config.optimizer,
                 "optimizer": self.optimizer.state_dict(),
                 "ema": self.ema.state_dict() if self.ema else None,
                 **progress,
@@ -265,7 +270,7 @@ class Trainer:
         self.accelerator.wait_for_everyone()
 
     def load_checkpoint(self) -> None:
-        """Go on from the checkpoint. Raises ValueError when it was made with another model config."""
+        """Go on from the checkpoint. Raises ValueError when it was made with another model config or optimiser."""
         path = self.folder / (sharding.POINTER if self.config.shard else CHECKPOINT)
         if self.config.shard:
             state = sharding.read_progress(self.folder)
@@ -273,6 +278,8 @@ class Trainer:
             state = torch.load(path, map_location="cpu", weights_only=True)
         if state["model_config"] != asdict(self.model.config):
             raise ValueError(f"{path} was made with another model config: {state['model_config']}")
+        if (before := state.get("optimizer_name", "adamw")) != self.config.optimizer:
+            raise ValueError(f"{path} was made with optimizer {before}, got {self.config.optimizer!r}")
         if self.config.shard:
             sharding.load_shards(self.folder, self.model, self.optimizer, self.ema)
         else:

@@ -87,6 +87,19 @@ def test_resuming_under_bf16(trainer):
     assert {parameter.dtype for parameter in second.model.parameters()} == {torch.float32}
 
 
+def test_resuming_with_muon(trainer):
+    whole = trainer("whole", optimizer="muon")
+    whole.run()
+    trainer("cut", optimizer="muon").run(until=4)
+    second = trainer("cut", seed=1, optimizer="muon")
+    second.run()
+    for a, b in zip(whole.model.parameters(), second.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert metrics(whole) == metrics(second)
+    with pytest.raises(ValueError, match="was made with optimizer muon, got 'adamw'"):
+        trainer("cut")
+
+
 def test_sigterm_saves_and_says_so(trainer):
     handler = signal.getsignal(signal.SIGTERM)
     whole = trainer("whole")
@@ -250,6 +263,8 @@ def test_defaults_are_the_published_recipe_without_compilation(trainer):
         ({"lr": math.nan}, "lr must be positive, got nan"),
         ({"ema_decay": 1.5}, r"ema_decay must be in \[0, 1\], got 1.5"),
         ({"precision": "fp16"}, "precision must be 'bf16' or 'no', got 'fp16'"),
+        ({"optimizer": "sgd"}, "optimizer must be one of adamw, muon, got 'sgd'"),
+        ({"optimizer": "muon", "shard": True}, "optimizer must be adamw with shard, got 'muon'"),
     ],
 )
 def test_bad_settings_are_named(changes, message):
