@@ -41,7 +41,8 @@ def generate(
     class_id: id, name, list of those, or None for no class. Further arguments are those of `PGMPipeline.generate`
     (batch_size, output_type, progress, callback_on_step_end) and of `request.make_request` (style, num_images, steps,
     sampler, guidance_scale, guidance_schedule, temperature, top_k, top_p, schedule, seed, roll, ...); what is left out
-    is the model's recommended setting. Picture i has seed `seed` + i and is the same in any batch.
+    is the model's recommended setting. Picture i has seed `seed` + i and is the same in any batch, but for draws within
+    rounding of the edge between two codes.
 
     Returns a list of PIL images (see `output_type`). Raises ValueError naming the argument, the value and what is
     allowed, before any weight is read.
