@@ -7,7 +7,6 @@ Muon moves a matrix along its orthogonalised momentum. With updates scaled to Ad
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
-import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
 
@@ -63,7 +62,6 @@ class Together(Optimizer):
         super().__init__([group for part in parts for group in part.param_groups], {})
         self._share()
 
-    @torch.no_grad()
     def step(self, closure: Callable[[], Tensor] | None = None) -> None:
         """One step of each. Raises ValueError for a closure, which each of them would call."""
         if closure is not None:

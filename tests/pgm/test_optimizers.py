@@ -23,14 +23,14 @@ def with_gradients(model, seed):
 
 TEXT = {"vocab_size": 12, "length": 8, "width": 16, "heads": 2, "mask_id": 11, "bos_id": 10}
 OTHERS = {
-    "diffusion": DiffusionTransformer(DiffusionTransformerConfig(**TEXT, layers=2, condition_width=16)),
-    "causal": CausalTransformer(CausalTransformerConfig(**TEXT, layers=2)),
+    "diffusion": lambda: DiffusionTransformer(DiffusionTransformerConfig(**TEXT, layers=2, condition_width=16)),
+    "causal": lambda: CausalTransformer(CausalTransformerConfig(**TEXT, layers=2)),
 }
 
 
 @pytest.mark.parametrize(("kind", "count"), [("partition", 21), ("masked", 14), ("diffusion", 8), ("causal", 8)])
 def test_muon_takes_the_matrices_of_the_layers_alone(fresh, kind, count):
-    model = OTHERS[kind] if kind in OTHERS else fresh(kind)
+    model = OTHERS[kind]() if kind in OTHERS else fresh(kind)
     taken = {id(matrix) for matrix in hidden_matrices(model)}
     assert len(taken) == count
     left = [name for name, parameter in model.named_parameters() if id(parameter) not in taken and parameter.ndim == 2]
