@@ -30,6 +30,12 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("data", help="folder of image shards (manifest.json), or one subfolder of pictures per class")
     train.add_argument("run", help="folder of this run")
     train.add_argument("--init", metavar="FOLDER", help="start from a trained tokenizer (fresh optimiser)")
+    train.add_argument(
+        "--decoder-blocks",
+        type=int,
+        help="residual blocks per decoder level (default: as the encoder's, or those of --init; more of those begin as "
+        "the identity)",
+    )
     _add_model_flags(train.add_argument_group("model (not with --init)"))
     _add_train_flags(train.add_argument_group("training"))
     train.add_argument("--threads", type=int, help="CPU threads (torch's own choice if not given)")
@@ -106,6 +112,7 @@ def run_train(arguments: argparse.Namespace) -> None:
     """`train`: read the data, train, print where the result lies."""
     import torch
 
+    from tokenizer.growth import with_decoder_blocks
     from tokenizer.image_folder import read_split
     from tokenizer.train import Trainer
     from tokenizer.vqgan import VQGAN
@@ -116,9 +123,12 @@ def run_train(arguments: argparse.Namespace) -> None:
     weights = None
     if arguments.init is None:
         names = (*MODEL_FLAGS, "multipliers", "distance", "low_attention", "middle_attention")
-        model_config = TokenizerConfig(**{name: getattr(arguments, name) for name in names})
+        given = {name: getattr(arguments, name) for name in names}
+        model_config = TokenizerConfig(**given, decoder_blocks=arguments.decoder_blocks)
     else:
         weights = VQGAN.from_pretrained(arguments.init)
+        if arguments.decoder_blocks is not None:
+            weights = with_decoder_blocks(weights, arguments.decoder_blocks)
         model_config = weights.config
     train = read_split(arguments.data, "train", model_config.image_size)
     held_out = read_split(arguments.data, "heldout", model_config.image_size)

@@ -1,6 +1,6 @@
 """Sizes of a VQGAN tokenizer (Esser et al. 2021, section 3.1), saved as config.json beside the weights."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from pgm.weights import config_from_dict
 
@@ -23,6 +23,8 @@ class TokenizerConfig:
     codebook_size: int = 1024
     code_dim: int = 8
     distance: str = "cosine"  # "cosine": latent and codebook rows on the unit sphere (LlamaGen); "euclidean": taming
+    # As `blocks`, where the decoder has another number; not shown in repr, which the hash of the codes is made from.
+    decoder_blocks: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "multipliers", tuple(int(m) for m in self.multipliers))
@@ -34,6 +36,8 @@ class TokenizerConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+        if self.decoder_blocks is not None and (not isinstance(self.decoder_blocks, int) or self.decoder_blocks < 1):
+            raise ValueError(f"decoder_blocks must be an integer >= 1 or None, got {self.decoder_blocks!r}")
         if not self.multipliers or min(self.multipliers) < 1:
             raise ValueError(f"multipliers must be positive integers, got {self.multipliers!r}")
         if self.image_size % self.factor:
@@ -59,8 +63,11 @@ class TokenizerConfig:
         return side, side
 
     def to_dict(self) -> dict:
-        """JSON-ready fields."""
-        return {**asdict(self), "multipliers": list(self.multipliers)}
+        """JSON-ready fields; `decoder_blocks` only where it says something."""
+        found = {**asdict(self), "multipliers": list(self.multipliers)}
+        if self.decoder_blocks is None:
+            del found["decoder_blocks"]
+        return found
 
     @classmethod
     def from_dict(cls, fields: dict) -> "TokenizerConfig":

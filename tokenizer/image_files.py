@@ -34,9 +34,7 @@ def open_upright(source: str | PathLike | bytes, max_pixels: int = MAX_PIXELS) -
     return _open(source, max_pixels, upright)
 
 
-def _open(
-    source: str | PathLike | bytes, max_pixels: int, finish: Callable[[Image.Image], Image.Image]
-) -> Image.Image:
+def _open(source: str | PathLike | bytes, max_pixels: int, finish: Callable[[Image.Image], Image.Image]) -> Image.Image:
     name = "the picture" if isinstance(source, bytes) else f"{Path(source).name!r}"
     if not isinstance(source, bytes):
         try:

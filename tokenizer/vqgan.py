@@ -38,26 +38,14 @@ class VQGAN(nn.Module):
     def __init__(self, config: TokenizerConfig) -> None:
         super().__init__()
         self.config = config
-        levels = len(config.widths)
-        low = ("AttnDownEncoderBlock2D", "AttnUpDecoderBlock2D")
-        plain = ("DownEncoderBlock2D", "UpDecoderBlock2D")
-        lowest = low if config.low_attention else plain
-        parts = VQModel(
-            down_block_types=(plain[0],) * (levels - 1) + (lowest[0],),
-            up_block_types=(lowest[1],) + (plain[1],) * (levels - 1),
-            block_out_channels=config.widths,
-            layers_per_block=config.blocks,
-            latent_channels=config.latent_channels,
-            vq_embed_dim=config.code_dim,
-            num_vq_embeddings=1,  # its quantiser is not used
-            norm_num_groups=config.norm_groups,
-            mid_block_add_attention=config.middle_attention,
-        )
+        parts = _networks(config, config.blocks)
         self.encoder = parts.encoder
         self.quant_conv = parts.quant_conv
         self.quantizer = Quantizer(config.codebook_size, config.code_dim, config.distance)
         self.post_quant_conv = parts.post_quant_conv
         self.decoder = parts.decoder
+        if config.decoder_blocks not in (None, config.blocks):
+            self.decoder = _networks(config, config.decoder_blocks).decoder
 
     # ---- tensors ----
 
@@ -170,6 +158,25 @@ class VQGAN(nn.Module):
             if name.startswith(("encoder.", "quant_conv.", "quantizer.")):
                 digest.update(name.encode() + tensor.detach().float().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()[:16]
+
+
+def _networks(config: TokenizerConfig, blocks: int) -> VQModel:
+    """Encoder and decoder of the configuration's widths, with so many residual blocks a level."""
+    levels = len(config.widths)
+    low = ("AttnDownEncoderBlock2D", "AttnUpDecoderBlock2D")
+    plain = ("DownEncoderBlock2D", "UpDecoderBlock2D")
+    lowest = low if config.low_attention else plain
+    return VQModel(
+        down_block_types=(plain[0],) * (levels - 1) + (lowest[0],),
+        up_block_types=(lowest[1],) + (plain[1],) * (levels - 1),
+        block_out_channels=config.widths,
+        layers_per_block=blocks,
+        latent_channels=config.latent_channels,
+        vq_embed_dim=config.code_dim,
+        num_vq_embeddings=1,  # its quantiser is not used
+        norm_num_groups=config.norm_groups,
+        mid_block_add_attention=config.middle_attention,
+    )
 
 
 def square(picture: Image.Image, side: int) -> Image.Image:

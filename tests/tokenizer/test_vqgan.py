@@ -146,6 +146,7 @@ def test_the_codes_hash_ignores_the_decoder_and_sees_the_encoder(model):
     [
         ({"distance": "manhattan"}, "distance must be one of"),
         ({"codebook_size": 0}, "codebook_size must be an integer >= 1"),
+        ({"decoder_blocks": 0}, "decoder_blocks must be an integer >= 1 or None"),
         ({"channels": 30}, "multiple of norm_groups"),
         ({"image_size": 66}, "multiple of the factor 4"),
         ({"multipliers": ()}, "multipliers"),
