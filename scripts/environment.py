@@ -55,18 +55,14 @@ def cache_folder() -> Path:
 
 def requirements_key(*files: Path) -> str:
     """Hash of what would be installed: lines bar comments and order, Python's version, the platform."""
-    lines = [
-        re.sub(r"(^|\s)#.*", "", line).strip() for file in files for line in file.read_text().splitlines()
-    ]
+    lines = [re.sub(r"(^|\s)#.*", "", line).strip() for file in files for line in file.read_text().splitlines()]
     facts = [f"{sys.version_info.major}.{sys.version_info.minor}", sys.platform, platform.machine()]
     return hashlib.sha256("\n".join(facts + sorted(filter(None, lines))).encode()).hexdigest()[:12]
 
 
 def environment_folder() -> Path:
     chosen = os.environ.get("VENV")
-    return (
-        Path(chosen).expanduser().absolute() if chosen else cache_folder() / f"venv-{requirements_key(APP)}"
-    )
+    return Path(chosen).expanduser().absolute() if chosen else cache_folder() / f"venv-{requirements_key(APP)}"
 
 
 @contextlib.contextmanager
@@ -111,9 +107,7 @@ def create(folder: Path, lock: int) -> None:
     say(f"Creating {folder} with Python {platform.python_version()} ...")
     command = [sys.executable, "-m", "venv", "--clear", str(folder)]
     if subprocess.run(command, stdout=sys.stderr, pass_fds=[lock]).returncode:
-        raise SetupError(
-            "Python could not make a virtual environment (Debian: apt-get install python3-venv)."
-        )
+        raise SetupError("Python could not make a virtual environment (Debian: apt-get install python3-venv).")
     (folder / "created").touch()
 
 
@@ -145,12 +139,8 @@ def pip_install(folder: Path, lock: int, *arguments: str | Path) -> None:
         *quiet,
     ]
     # The child holds the lock too: should we be killed and pip live on, the next set-up still waits for it.
-    if subprocess.run(
-        [*command, *arguments], stdin=subprocess.DEVNULL, stdout=sys.stderr, pass_fds=[lock]
-    ).returncode:
-        raise SetupError(
-            "pip could not install the packages (see above); the same command goes on from here."
-        )
+    if subprocess.run([*command, *arguments], stdin=subprocess.DEVNULL, stdout=sys.stderr, pass_fds=[lock]).returncode:
+        raise SetupError("pip could not install the packages (see above); the same command goes on from here.")
 
 
 def set_up(development: bool) -> Path:
@@ -163,11 +153,7 @@ def set_up(development: bool) -> Path:
         if not works(folder):
             create(folder, lock)
         stamps = {name: folder / f"installed-{name}" for name in wanted}
-        missing = [
-            name
-            for name in wanted
-            if not (stamps[name].is_file() and stamps[name].read_text() == wanted[name])
-        ]
+        missing = [name for name in wanted if not (stamps[name].is_file() and stamps[name].read_text() == wanted[name])]
         if missing:
             forget_half_installed(folder)
         for name in missing:
@@ -237,9 +223,7 @@ def clean() -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=["app", "dev", "browser", "where", "clean"])
     action = parser.parse_args().action
     try:

@@ -76,9 +76,7 @@ def imported_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield node.lineno, node.module or ""
         elif isinstance(node, ast.Call) and called(node).endswith(("import_module", "__import__")):
-            yield from (
-                (node.lineno, str(value.value)) for value in node.args if isinstance(value, ast.Constant)
-            )
+            yield from ((node.lineno, str(value.value)) for value in node.args if isinstance(value, ast.Constant))
 
 
 def called(node: ast.Call) -> str:
@@ -174,9 +172,7 @@ def test_every_folder_of_python_files_has_its_place():
 
 def test_no_file_is_a_drawer_for_everything():
     drawers = {"utils", "util", "helpers", "helper", "misc", "common"}
-    found = [
-        str(name) for name in python_files() if drawers & {part.removesuffix(".py") for part in name.parts}
-    ]
+    found = [str(name) for name in python_files() if drawers & {part.removesuffix(".py") for part in name.parts}]
     assert found == []
 
 
@@ -186,9 +182,7 @@ def test_every_python_file_starts_with_a_docstring():
 
 
 def test_no_python_file_is_longer_than_400_lines():
-    lengths = {
-        str(name): len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in python_files()
-    }
+    lengths = {str(name): len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in python_files()}
     assert {name: length for name, length in lengths.items() if length > 400} == {}
 
 
@@ -214,10 +208,7 @@ def test_nothing_read_from_disk_can_run_code():
 )
 def test_a_load_that_trusts_the_file_is_found(line):
     assert len(unsafe_loads(ast.parse(line))) == 1
-    assert (
-        unsafe_loads(ast.parse("torch.load(path, map_location='cpu', weights_only=True); numpy.load(path)"))
-        == []
-    )
+    assert unsafe_loads(ast.parse("torch.load(path, map_location='cpu', weights_only=True); numpy.load(path)")) == []
 
 
 def test_no_file_names_one_machine_or_a_package_registry():

@@ -18,9 +18,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 PACKAGES = [
-    name
-    for name in ("pgm", "tokenizer", "pgm_image", "pgm_text", "app")
-    if (ROOT / name / "__init__.py").is_file()
+    name for name in ("pgm", "tokenizer", "pgm_image", "pgm_text", "app") if (ROOT / name / "__init__.py").is_file()
 ]
 LIBRARIES = [name for name in PACKAGES if name != "app"]
 
@@ -81,18 +79,12 @@ def test_pins_satisfy_the_ranges_of_the_project():
 def test_installed_versions_satisfy_the_ranges_of_the_project():
     for line in PROJECT["dependencies"] + EXTRAS["app"]:
         range_ = Requirement(line)
-        assert version(range_.name) in range_.specifier, (
-            f"{range_.name} {version(range_.name)} is not in {range_}"
-        )
+        assert version(range_.name) in range_.specifier, f"{range_.name} {version(range_.name)} is not in {range_}"
 
 
 def test_the_pinned_versions_are_the_installed_ones():
-    for pin in (
-        pins("requirements.txt") | pins("requirements-dev.txt") | pins("requirements-features.txt")
-    ).values():
-        assert pin.specifier.contains(version(pin.name)), (
-            f"{pin.name} {version(pin.name)} is installed, not {pin}"
-        )
+    for pin in (pins("requirements.txt") | pins("requirements-dev.txt") | pins("requirements-features.txt")).values():
+        assert pin.specifier.contains(version(pin.name)), f"{pin.name} {version(pin.name)} is installed, not {pin}"
 
 
 def test_xformers_is_never_installed_unless_asked_for():
@@ -128,9 +120,7 @@ def test_every_imported_library_is_declared(package):
     distributions = packages_distributions()
     for name, path in imported_libraries(package).items():
         owners = {canonicalize_name(owner) for owner in distributions.get(name, [name])}
-        assert owners & declared or name in OPTIONAL, (
-            f"{path} imports {name}, which pyproject.toml does not name"
-        )
+        assert owners & declared or name in OPTIONAL, f"{path} imports {name}, which pyproject.toml does not name"
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -142,9 +132,7 @@ def test_every_package_is_typed_and_shipped(package):
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_folder_of_a_package_is_a_package(package):
     folders = {path.parent for path in (ROOT / package).rglob("*.py")}
-    assert [
-        str(folder.relative_to(ROOT)) for folder in folders if not (folder / "__init__.py").is_file()
-    ] == []
+    assert [str(folder.relative_to(ROOT)) for folder in folders if not (folder / "__init__.py").is_file()] == []
 
 
 @pytest.mark.parametrize("command", sorted(PROJECT["scripts"]))
@@ -158,9 +146,7 @@ def test_every_command_has_its_function(command):
 
 def test_the_library_imports_with_nothing_but_its_core_dependencies():
     core = set(requirements(*PROJECT["dependencies"]))
-    extra_only = {
-        canonicalize_name(Requirement(line).name) for lines in EXTRAS.values() for line in lines
-    } - core
+    extra_only = {canonicalize_name(Requirement(line).name) for lines in EXTRAS.values() for line in lines} - core
     absent = {
         name
         for name, owners in packages_distributions().items()

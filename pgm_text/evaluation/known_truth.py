@@ -146,8 +146,7 @@ def study(language: TwoTemplates | None = None, *, training_steps: int = 400, se
     steps = sorted({1, 2, language.length})
     distance = {
         name: {
-            str(count): (sampled_distribution(model, language, count) - truth).abs().sum().item() / 2
-            for count in steps
+            str(count): (sampled_distribution(model, language, count) - truth).abs().sum().item() / 2 for count in steps
         }
         for name, model in models.items()
     }

@@ -73,6 +73,5 @@ def pipelines(corpus, text_model, tokenizer) -> dict[str, TextPipeline]:
     manifest = read_manifest(corpus / "tokens")
     models = {kind: text_model(kind) for kind in ("pgm", "mdlm", "rmdm")}
     return {
-        kind: TextPipeline(model, tokenizer, info_of(model, manifest, kind, "random"))
-        for kind, model in models.items()
+        kind: TextPipeline(model, tokenizer, info_of(model, manifest, kind, "random")) for kind, model in models.items()
     }

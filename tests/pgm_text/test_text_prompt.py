@@ -68,8 +68,14 @@ def test_three_underscores_are_text(tokenizer):
 @pytest.mark.parametrize(
     "prompt",
     [
-        "a <|endoftext|> b", "<|bos|><|eos|>", "<b>bold</b><script>", "wave 👋🏽 hand", "שלום", "a\nb\tc",
-        "nul \0 here", "é",
+        "a <|endoftext|> b",
+        "<|bos|><|eos|>",
+        "<b>bold</b><script>",
+        "wave 👋🏽 hand",
+        "שלום",
+        "a\nb\tc",
+        "nul \0 here",
+        "é",
     ],  # fmt: skip
 )
 def test_everything_but_blanks_is_plain_text(tokenizer, prompt):
