@@ -57,6 +57,15 @@ def test_its_files_exist(target):
     assert (ROOT / target).exists()
 
 
+def test_the_messages_it_explains_are_messages_of_the_code():
+    section = README.partition("## When something goes wrong")[2].partition("\n## ")[0]
+    quoted = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
+    packages = ("pgm", "pgm_image", "pgm_text", "tokenizer", "scripts")
+    sources = "".join(path.read_text(encoding="utf-8") for name in packages for path in (ROOT / name).rglob("*.py"))
+    assert len(quoted) >= 5
+    assert [message for message in quoted if message not in sources] == []
+
+
 def _environment() -> dict[str, str]:
     import os
 
