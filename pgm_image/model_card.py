@@ -92,11 +92,20 @@ def evaluation_table(report: dict[str, Any]) -> str:
 
 
 def tokenizer_table(report: dict[str, Any]) -> str:
-    """One sentence about the tokenizer on held-out concepts."""
+    """The tokenizer on held-out concepts, and what its reconstructions leave to be recognised."""
     parts = [f"Tokenizer on held-out concepts: PSNR {report['psnr']:.2f} dB, L1 {report['l1']:.2f} of 255"]
     parts.append(f"{report['usage']:.0%} of the codebook in use, perplexity {report['perplexity']:.0f}")
     parts.append(f"reconstruction KID × 1000 {report['distances']['kid']:.1f}")
-    return ", ".join(parts) + "."
+    sentences = [", ".join(parts) + "."]
+    for found in report.get("recognition", []):
+        sentences.append(
+            f"Of {found['n']} reconstructions of {found['images']} the class of {found['class_reconstructed']:.1%} is "
+            f"recognised (of the originals {found['class_original']:.1%}), the style of "
+            f"{found['style_reconstructed']:.1%} ({found['style_original']:.1%})."
+        )
+    if len(sentences) > 1:
+        sentences.append("More than that can hardly be expected of generated pictures.")
+    return " ".join(sentences)
 
 
 def _pairs(report: dict[str, Any]) -> str:

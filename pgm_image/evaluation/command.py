@@ -132,15 +132,19 @@ def run_sweep(args: argparse.Namespace) -> int:
 
 
 def run_tokenizer(args: argparse.Namespace) -> int:
+    from pgm_image.evaluation.evaluate import choose_reference, prepare_real_side
     from pgm_image.evaluation.image_set import load_image_set
-    from pgm_image.evaluation.tokenizer_report import evaluate_tokenizer
+    from pgm_image.evaluation.tokenizer_report import evaluate_tokenizer, with_recognition
     from tokenizer.vqgan import VQGAN
 
     device = choose_device(args.device)
     tokenizer = VQGAN.from_pretrained(args.tokenizer, device=device)
     heldout = load_image_set(args.data, "heldout")
     codebook_size = tokenizer.config.codebook_size
-    deliver(evaluate_tokenizer(tokenizer, codebook_size, heldout.images, heldout.name, device), args)
+    report = evaluate_tokenizer(tokenizer, codebook_size, heldout.images, heldout.name, device)
+    train, reference = choose_reference(args.data, args.samples, args.seed)
+    real = prepare_real_side(args.data, train, reference, args.seed, device, say)
+    deliver(with_recognition(report, tokenizer, real), args)
     return 0
 
 

@@ -1,8 +1,12 @@
-"""How faithful is a tokenizer? PSNR, L1, codebook use and reconstruction KID on images new to it."""
+"""How faithful is a tokenizer? PSNR, L1, codebook use and reconstruction KID on images new to it.
+
+And how much of what images show survives it: a generator of these codes can hardly be expected to be recognised more
+often than reconstructions of the concepts that it was trained on.
+"""
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +14,10 @@ import torch
 from torch import Tensor
 
 from pgm_image.evaluation.distances import Distances, distances
+from pgm_image.evaluation.evaluate import RealSide
+from pgm_image.evaluation.features import extract
+from pgm_image.evaluation.image_set import ImageSet
+from pgm_image.evaluation.probe import accuracy
 from tokenizer.pixels import from_uint8, to_uint8
 from tokenizer.quantizer import CodeUsage
 
@@ -20,6 +28,24 @@ class Tokenizer(Protocol):
     def encode(self, images: Tensor) -> Tensor: ...  # (B, 3, H, W) in [-1, 1] -> codes
 
     def decode(self, codes: Tensor) -> Tensor: ...  # codes -> (B, 3, H, W) in [-1, 1]
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """Top-1 shares in [0, 1] of `n` images that the probes recognise, as they are and reconstructed."""
+
+    images: str
+    n: int
+    class_original: float
+    class_reconstructed: float
+    style_original: float
+    style_reconstructed: float
+
+    def line(self) -> str:
+        return (
+            f"class {self.class_reconstructed:.1%} (originals {self.class_original:.1%}), style "
+            f"{self.style_reconstructed:.1%} ({self.style_original:.1%}), of {self.n} reconstructions of {self.images}"
+        )
 
 
 @dataclass(frozen=True)
@@ -35,6 +61,7 @@ class TokenizerReport:
     usage: float  # share of the codebook seen over all images
     perplexity: float  # over all images, of at most codebook_size
     distances: Distances  # reconstructions against the same images
+    recognition: tuple[Recognition, ...] = ()
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2)
@@ -50,7 +77,8 @@ class TokenizerReport:
             "KID x1000": f"{self.distances.kid:.2f} +- {self.distances.kid_std:.2f}",
             "FID": f"{self.distances.fid:.1f} ({self.distances.fid_note})",
         }
-        return "\n".join(f"{name:<10} {value}" for name, value in rows.items())
+        lines = [f"{name:<10} {value}" for name, value in rows.items()]
+        return "\n".join([*lines, *(f"Recognised {found.line()}" for found in self.recognition)])
 
 
 def psnr(images: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -92,3 +120,23 @@ def evaluate_tokenizer(
         perplexity=usage.perplexity,
         distances=distances(reconstructions, images, device=device),
     )
+
+
+def with_recognition(report: TokenizerReport, tokenizer: Tokenizer, real: RealSide) -> TokenizerReport:
+    """The report with how often reconstructions are recognised: of the reference's concepts and of held-out ones."""
+    found = (
+        _recognition("training concepts", tokenizer, real.reference, real),
+        _recognition("held-out concepts", tokenizer, real.heldout, real),
+    )
+    return replace(report, recognition=found)
+
+
+def _recognition(name: str, tokenizer: Tokenizer, images: ImageSet, real: RealSide) -> Recognition:
+    reconstructions = np.concatenate([part for part, _ in reconstruct(tokenizer, images.images)])
+    both = [extract(pictures, real.mobilenet, device=real.device) for pictures in (images.images, reconstructions)]
+    shares = [
+        accuracy(probe.logits(features), labels).top1
+        for probe, labels in ((real.class_probe, images.class_id), (real.style_probe, images.style_id))
+        for features in both
+    ]
+    return Recognition(name, len(reconstructions), *shares)

@@ -10,8 +10,9 @@ from PIL import Image
 
 import pgm_image
 from pgm_image.evaluation import command
+from pgm_image.evaluation.evaluate import choose_reference, prepare_real_side
 from pgm_image.evaluation.sweep import SweepRow, best
-from pgm_image.evaluation.tokenizer_report import evaluate_tokenizer, psnr
+from pgm_image.evaluation.tokenizer_report import evaluate_tokenizer, psnr, with_recognition
 from tests.pgm_image.evaluation_data import DrawingPipeline, write_shards
 
 
@@ -161,6 +162,35 @@ def test_tokenizer_report_counts_codes_over_all_images_and_measures_errors():
     shifted = evaluate_tokenizer(RoundingTokenizer(), 16, images.clip(2, 253), "greys")
     assert shifted.l1 == pytest.approx(1.0)  # half of the images are off by two levels
     assert "4 of 16 codes used" in shifted.table()
+
+
+class LevelTokenizer:
+    """Codes are 8 levels of every pixel's channel, or of the mean over channels, which loses the colour."""
+
+    def __init__(self, colour: bool):
+        self.colour = colour
+
+    def encode(self, images):
+        seen = images if self.colour else images.mean(1, keepdim=True).expand_as(images)
+        return ((seen + 1) * 3.5).round().long()
+
+    def decode(self, codes):
+        return codes / 3.5 - 1
+
+
+def test_recognition_of_reconstructions_tells_what_a_tokenizer_loses(shards):
+    train, reference = choose_reference(shards, 24)
+    real = prepare_real_side(shards, train, reference)
+    plain = evaluate_tokenizer(LevelTokenizer(True), 8, real.heldout.images, "shapes")
+    assert plain.recognition == ()
+    for colour in (True, False):
+        report = with_recognition(plain, LevelTokenizer(colour), real)
+        training, heldout = report.recognition
+        assert (training.n, heldout.n) == (24, len(real.heldout))
+        assert training.class_original > 0.9 and training.style_original > 0.9
+        assert (training.style_reconstructed > 0.9) == colour  # the styles are red and blue
+        assert (heldout.style_reconstructed > 0.9) == colour
+        assert "reconstructions of held-out concepts" in report.table()
 
 
 def test_psnr_of_a_known_error():

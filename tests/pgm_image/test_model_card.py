@@ -29,7 +29,15 @@ REPORT = {
     },
     "nearest": [{"space": "pixels", "share_below_1": 0.03}],
 }
-TOKENIZER = {"psnr": 24.5, "l1": 6.1, "usage": 0.99, "perplexity": 700.0, "distances": DISTANCES}
+RECOGNITION = {"class_original": 0.92, "class_reconstructed": 0.72, "style_original": 0.7, "style_reconstructed": 0.47}
+TOKENIZER = {
+    "psnr": 24.5,
+    "l1": 6.1,
+    "usage": 0.99,
+    "perplexity": 700.0,
+    "distances": DISTANCES,
+    "recognition": [{"images": "training concepts", "n": 24, **RECOGNITION}],
+}
 
 
 def test_the_card_holds_the_measured_numbers(pipeline: PGMPipeline, tmp_path):
@@ -50,6 +58,9 @@ def test_the_card_holds_the_measured_numbers(pipeline: PGMPipeline, tmp_path):
     for expected in ("81.2 ± 1.5", "2.5 ± 1.5", "25.0%", "56.0%", "3.0%", "24.50 dB", "95 minutes", "steps 16", "tiny"):
         assert expected in card
     assert "top_k" not in card
+    assert (
+        "Of 24 reconstructions of training concepts the class of 72.0% is recognised (of the originals 92.0%)" in card
+    )
     assert json.loads((model / "evaluation.json").read_text())["model"] == REPORT
     ElementTree.parse(model / "curve.svg")
     assert "## Closest pairs" in card and Image.open(model / "pairs.png").size == (8, 8)
