@@ -128,7 +128,7 @@ def run_train(arguments: argparse.Namespace) -> None:
     else:
         weights = VQGAN.from_pretrained(arguments.init)
         if arguments.decoder_blocks is not None:
-            weights = with_decoder_blocks(weights, arguments.decoder_blocks)
+            weights = with_decoder_blocks(weights, arguments.decoder_blocks, config.seed)
         model_config = weights.config
     train = read_split(arguments.data, "train", model_config.image_size)
     held_out = read_split(arguments.data, "heldout", model_config.image_size)

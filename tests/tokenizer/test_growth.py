@@ -24,6 +24,15 @@ def test_a_deeper_decoder_starts_as_the_same_function_of_the_same_codes(model, t
     assert with_decoder_blocks(grown, 3).config == grown.config
 
 
+def test_the_new_blocks_follow_the_seed_and_leave_the_global_generator_alone(model):
+    before = torch.get_rng_state()
+    first, again, other = (with_decoder_blocks(model, 2, seed).state_dict() for seed in (3, 3, 4))
+    assert torch.equal(torch.get_rng_state(), before)
+    new = [key for key in first if key not in model.state_dict()]
+    assert new and all(torch.equal(first[key], again[key]) for key in new)
+    assert any(not torch.equal(first[key], other[key]) for key in new)
+
+
 def test_new_blocks_learn(model, config, split, tmp_path):
     settings = TrainConfig(steps=4, batch_size=4, lr=1e-2, perceptual="none", precision="fp32", freeze_encoder=True)
     grown = with_decoder_blocks(model, 2)
