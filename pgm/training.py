@@ -22,10 +22,12 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from pgm import sharding
+from pgm.devices import check_precision, resolve_precision
 from pgm.kept_memory import keep_freed_memory
 from pgm.models import load_model, save_model
 from pgm.optimizers import make_optimizer, optimizer_names
 from pgm.predictors import evaluating
+from pgm.processes import process_state
 from pgm.weights import config_dict, save_weights
 
 Batch = dict[str, Tensor]
@@ -50,7 +52,7 @@ class TrainingConfig:
     weight_decay: float = 0.03
     clip: float = 1.0  # largest gradient norm
     ema_decay: float = 0.0  # 0: no EMA
-    precision: str = "bf16"  # or "no" for float32
+    precision: str = "auto"  # bf16 where the device has it in hardware, else fp32; or one of the two
     compile: bool = False
     shard: bool = False  # split parameters and optimiser over processes (FSDP) instead of a copy in each
     seed: int = 0
@@ -71,8 +73,7 @@ class TrainingConfig:
             raise ValueError(f"optimizer must be one of {', '.join(optimizer_names())}, got {self.optimizer!r}")
         if self.optimizer != "adamw" and self.shard:
             raise ValueError(f"optimizer must be adamw with shard, got {self.optimizer!r}")
-        if self.precision not in ("bf16", "no"):
-            raise ValueError(f"precision must be 'bf16' or 'no', got {self.precision!r}")
+        check_precision(self.precision)
 
     def divided(self, processes: int) -> "TrainingConfig":
         """The same with `batch_size` (at most what it was) and `accumulation` that make up `global_batch` rows a step.
@@ -121,15 +122,17 @@ class Trainer:
         """
         if os.environ.get("ACCELERATE_USE_FSDP", "").lower() in ("1", "true", "yes"):
             raise ValueError("accelerate is set up for FSDP; launch it with --multi_gpu and give --shard here instead")
-        self.config, self.folder, self.batch, self.loss, self.report = config, Path(folder), batch, loss, report
+        self.folder, self.batch, self.loss, self.report = Path(folder), batch, loss, report
         own, other = (sharding.POINTER, CHECKPOINT) if config.shard else (CHECKPOINT, sharding.POINTER)
         if (self.folder / other).exists():
             asked = "with" if config.shard else "without"
             raise ValueError(
                 f"{self.folder} holds {other}, which a run {asked} --shard cannot go on from; give another folder"
             )
+        precision = resolve_precision(config.precision, process_state().device)
+        self.config = config = replace(config, precision=precision)
         self.accelerator = Accelerator(
-            mixed_precision=config.precision, gradient_accumulation_steps=config.accumulation
+            mixed_precision="bf16" if precision == "bf16" else "no", gradient_accumulation_steps=config.accumulation
         )
         if self.accelerator.device.type == "cpu":
             keep_freed_memory()
@@ -197,7 +200,7 @@ class Trainer:
         if self.bad_in_a_row >= self.config.max_bad_batches:
             raise FloatingPointError(
                 f"stopped at step {self.step}: {self.bad_in_a_row} batches in a row gave a non-finite gradient; "
-                f"lower lr={self.config.lr} or use precision='no'"
+                f"lower lr={self.config.lr} or use precision='fp32'"
             )
 
     def run(self, until: int | None = None) -> bool:

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         print(
             f"{args.recipe}: {trainer.parameters:,} parameters, {len(train.codes):,} training images, "
             f"{per_step} a step ({processes} processes x {training.batch_size} x {training.accumulation} passes), "
-            f"from step {trainer.step} to {until}"
+            f"{trainer.config.precision}, from step {trainer.step} to {until}"
         )
     finished = trainer.run(until)
     return 0 if finished else 3

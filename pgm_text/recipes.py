@@ -57,7 +57,7 @@ _DICTIONARY = TrainingConfig(
     ema_decay=0.999,
     compile=True,
 )
-_TINY = TrainingConfig(steps=20, batch_size=8, lr=3e-3, warmup_steps=2, ema_decay=0.9, log_every=5, precision="no")
+_TINY = TrainingConfig(steps=20, batch_size=8, lr=3e-3, warmup_steps=2, ema_decay=0.9, log_every=5, precision="fp32")
 # MLP ratio 3 keeps three models in half precision below 40 MB. No dropout while the data is not yet learnt.
 _WIDTH = {"width": 256, "heads": 4, "mlp_ratio": 3, "dropout": 0.0}
 _SMALL = {"width": 32, "heads": 2, "dropout": 0.0}

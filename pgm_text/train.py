@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         write_recipe(args.out, args.recipe, recipe)
         print(
             f"{args.recipe}: {trainer.parameters:,} parameters, {len(train.rows):,} training rows, "
-            f"from step {trainer.step}"
+            f"{trainer.config.precision}, from step {trainer.step}"
         )
     began, before = trainer.seconds, trainer.step
     finished = trainer.run(args.until)

@@ -137,6 +137,7 @@ def run_train(arguments: argparse.Namespace) -> None:
         print(f"starting from {arguments.init} with a fresh optimiser")
     if trainer.step:
         print(f"continuing at step {trainer.step}")
+    print(f"computing in {trainer.config.precision}")
     export = trainer.run()
     print(f"exported to {export}" if export else f"stopped at step {trainer.step}; the same command continues")
 

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from accelerate.utils import broadcast
 from diffusers.training_utils import EMAModel
 from torch import Tensor
 
+from pgm.devices import resolve_precision
 from tokenizer import discriminator as gan
 from tokenizer import pixels
 from tokenizer.balanced import BalancedSampler
@@ -56,9 +57,10 @@ class Trainer:
         size = train.images.shape[1]
         if size != model_config.image_size:
             raise ValueError(f"images have {size} pixels a side, the tokenizer image_size={model_config.image_size}")
-        self.config, self.folder = config, Path(folder)
         self.accelerator = Accelerator()
         device = self.accelerator.device
+        self.config = config = replace(config, precision=resolve_precision(config.precision, device))
+        self.folder = Path(folder)
         with torch.random.fork_rng():
             torch.manual_seed(config.seed)
             model = VQGAN(model_config) if weights is None else weights.float()

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from pgm.devices import check_precision
 from tokenizer.discriminator import WEIGHTINGS
 from tokenizer.perceptual import NETWORKS
-
-PRECISIONS = ("bf16", "fp32")  # bf16 is autocast: weights and losses stay float32
 
 
 def _option(default, text: str):
@@ -39,7 +38,7 @@ class TrainConfig:
     bypass: float = _option(0.5, "share of images decoded from unquantised latents at the start of the run")
     bypass_until: float = _option(0.6, "share of the run over which `bypass` falls to 0")
     codebook_decay: float = _option(0.99, "decay of the codebook's running means")
-    precision: str = _option("bf16", f"of the network's arithmetic: {', '.join(PRECISIONS)}")
+    precision: str = _option("auto", "bf16, fp32, or auto: bf16 where the device has it in hardware")
     seed: int = _option(0, "of initial weights and batches")
     max_bad_batches: int = _option(10, "batches in a row with a non-finite gradient before giving up")
     log_every: int = _option(20, "steps between lines of metrics.jsonl")
@@ -72,10 +71,7 @@ class TrainConfig:
         for name in ("ema", "codebook_decay", "lr_floor", "bypass"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)!r}")
-        for name, allowed in (
-            ("precision", PRECISIONS),
-            ("perceptual", NETWORKS),
-            ("gan_weighting", WEIGHTINGS),
-        ):
+        check_precision(self.precision)
+        for name, allowed in (("perceptual", NETWORKS), ("gan_weighting", WEIGHTINGS)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")

@@ -98,7 +98,7 @@ def test_gelu_is_the_same_compiled_for_a_cpu():
 
 
 def test_many_steps_of_both_have_the_same_losses(small_product):
-    training = TrainingConfig(steps=20, batch_size=4, lr=3e-3, warmup_steps=2, ema_decay=0.9, precision="no")
+    training = TrainingConfig(steps=20, batch_size=4, lr=3e-3, warmup_steps=2, ema_decay=0.9, precision="fp32")
     found = compare(model_of(), training, pairs=6, discarded=2)
     assert found.difference < 1e-4
     assert found.ours > 0 and found.plain > 0 and found.ratio > 0 and found.rate > 0
@@ -118,7 +118,7 @@ def test_operations_are_those_counted_by_hand():
 @pytest.mark.parametrize("changes", [{"registers": 0}, {"num_classes": 0}, {"decoder_mode": "interleave"}])
 def test_a_model_that_the_plain_step_does_not_know_is_refused(changes):
     with pytest.raises(ValueError, match="trains models of pictures"):
-        compare(model_of(**changes), TrainingConfig(precision="no"), pairs=1, discarded=0)
+        compare(model_of(**changes), TrainingConfig(precision="fp32"), pairs=1, discarded=0)
 
 
 def test_the_command_prints_a_row_for_each_depth(capsys, small_product):

@@ -43,7 +43,7 @@ def report(model: torch.nn.Module, folder: object, step: int) -> dict[str, float
 
 
 def main() -> None:
-    standard = {"lr": 3e-3, "warmup_steps": 2, "precision": "no", "log_every": 1, "ema_decay": 0.9, "steps": 8}
+    standard = {"lr": 3e-3, "warmup_steps": 2, "precision": "fp32", "log_every": 1, "ema_decay": 0.9, "steps": 8}
     for folder, steps, kind, settings in json.loads(sys.argv[1]):
         GradientState._reset_state()  # accelerate keeps the accumulation of the first run of a process
         Trainer(build(kind), loss, batch, TrainingConfig(**standard | settings), folder, report).run(until=steps)

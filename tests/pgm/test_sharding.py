@@ -82,14 +82,14 @@ def test_a_sharded_checkpoint_is_read_by_another_number_of_processes(runs):
 def test_a_run_does_not_start_anew_over_a_checkpoint_of_the_other_kind(partition, tmp_path, shard, found, asked):
     (tmp_path / found).write_text("{}")
     with pytest.raises(ValueError, match=f"holds {found}, which a run {asked} --shard cannot go on from"):
-        Trainer(partition(), None, None, TrainingConfig(precision="no", shard=shard), tmp_path)
+        Trainer(partition(), None, None, TrainingConfig(precision="fp32", shard=shard), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [found]
 
 
 def test_fsdp_of_accelerate_is_refused_with_the_way_to_go(partition, tmp_path, monkeypatch):
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     with pytest.raises(ValueError, match="--shard"):
-        Trainer(partition(), None, None, TrainingConfig(precision="no"), tmp_path)
+        Trainer(partition(), None, None, TrainingConfig(precision="fp32"), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pgm.objectives import training_loss
 from pgm.training import Trainer, TrainingConfig, learning_rate
 
 pytestmark = pytest.mark.usefixtures("own_accelerator_state")
-TINY = {"lr": 3e-3, "warmup_steps": 2, "precision": "no", "log_every": 3, "batch_size": 4}
+TINY = {"lr": 3e-3, "warmup_steps": 2, "precision": "fp32", "log_every": 3, "batch_size": 4}
 
 
 def batch_of(size=4, bad=(), stop_at=None):
@@ -85,6 +85,15 @@ def test_resuming_under_bf16(trainer):
     second.run()
     assert_same_state(whole, second)
     assert {parameter.dtype for parameter in second.model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize(("in_hardware", "computed"), [(True, "bf16"), (False, "fp32")])
+def test_a_run_writes_down_which_precision_the_device_had_it_compute_in(trainer, monkeypatch, in_hardware, computed):
+    monkeypatch.setattr("pgm.devices.has_bfloat16", lambda device: in_hardware)
+    run = trainer(precision="auto", steps=2)
+    run.run()
+    assert run.accelerator.mixed_precision == {"bf16": "bf16", "fp32": "no"}[computed]
+    assert json.loads((run.folder / "training.json").read_text())["precision"] == computed
 
 
 def test_resuming_with_muon(trainer):
@@ -247,7 +256,7 @@ def test_learning_rate():
 
 def test_defaults_are_the_published_recipe_without_compilation(trainer):
     config = TrainingConfig()
-    assert config.compile is False and config.precision == "bf16" and config.betas == (0.9, 0.999)
+    assert config.compile is False and config.precision == "auto" and config.betas == (0.9, 0.999)
     assert (config.lr, config.weight_decay, config.clip, config.ema_decay) == (1e-4, 0.03, 1.0, 0.0)
     run = trainer()
     assert run.wrapped is run.model
@@ -262,7 +271,7 @@ def test_defaults_are_the_published_recipe_without_compilation(trainer):
         ({"lr": -1e-4}, "lr must be positive, got -0.0001"),
         ({"lr": math.nan}, "lr must be positive, got nan"),
         ({"ema_decay": 1.5}, r"ema_decay must be in \[0, 1\], got 1.5"),
-        ({"precision": "fp16"}, "precision must be 'bf16' or 'no', got 'fp16'"),
+        ({"precision": "fp16"}, "precision must be one of auto, bf16, fp32, got 'fp16'"),
         ({"optimizer": "sgd"}, "optimizer must be one of adamw, muon, got 'sgd'"),
         ({"optimizer": "muon", "shard": True}, "optimizer must be adamw with shard, got 'muon'"),
     ],

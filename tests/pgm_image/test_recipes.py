@@ -37,7 +37,7 @@ def test_published_recipes_train_as_published(name):
     training = recipe.training
     assert (training.lr, training.betas, training.weight_decay, training.clip) == (1e-4, (0.9, 0.999), 0.03, 1.0)
     assert (training.warmup_steps, training.steps, training.decay_share, training.lr_floor) == (2500, 10**6, 0.1, 0.01)
-    assert (training.precision, training.ema_decay, training.global_batch) == ("bf16", 0.0, 256)
+    assert (training.precision, training.ema_decay, training.global_batch) == ("auto", 0.0, 256)
     assert recipe.sizes["dropout"] == 0.1 and recipe.labels == LabelDropout(0.1, 0.0, 0.0)
     assert (recipe.mask_schedule, recipe.draw) == ("arccos", "shuffled")
     assert recipe.last_step(IMAGES, 256) == 500_456  # 100 epochs
@@ -119,7 +119,7 @@ def test_a_run_writes_its_recipe_and_another_run_can_start_from_it(code_folder, 
     common = ["train", "--data", str(code_folder), "--log-every", "1"]
     first = [*common, "--recipe", "tiny", "--draw", "shuffled", "--global-batch", "6", "--steps", "3"]
     assert main([*first, "--out", str(tmp_path / "first")]) == 0
-    assert "6 a step (1 processes x 3 x 2 passes), from step 0 to 3" in capsys.readouterr().out
+    assert "6 a step (1 processes x 3 x 2 passes), fp32, from step 0 to 3" in capsys.readouterr().out
     assert main([*common, "--config", str(tmp_path / "first" / "recipe.json"), "--out", str(tmp_path / "again")]) == 0
     losses = [
         [json.loads(line).get("loss") for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]

@@ -165,6 +165,16 @@ def test_bfloat16_training_stays_finite_in_float32_weights(config, split, tmp_pa
     assert all(value.dtype == torch.float32 and value.isfinite().all() for value in trainer.model.parameters())
 
 
+@pytest.mark.parametrize(("in_hardware", "computed"), [(True, "bf16"), (False, "fp32")])
+def test_a_run_writes_down_which_precision_the_device_had_it_compute_in(
+    config, split, tmp_path, monkeypatch, in_hardware, computed
+):
+    monkeypatch.setattr("pgm.devices.has_bfloat16", lambda device: in_hardware)
+    trainer = Trainer(replace(QUICK, precision="auto"), config, split, split, tmp_path)
+    assert trainer._autocast()._enabled is in_hardware
+    assert json.loads((tmp_path / "train.json").read_text())["precision"] == computed
+
+
 def test_the_initial_weights_follow_the_seed_and_leave_the_global_generator_alone(config, split, tmp_path):
     torch.manual_seed(5)
     state = torch.get_rng_state()
