@@ -6,11 +6,13 @@ alone, so that losses and gradients can be compared; how much faster our step is
 """
 
 import copy
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pgm.devices import resolve_precision
 from pgm.partition_transformer import PartitionTransformer
 from pgm.training import Batch, TrainingConfig, learning_rate
 
@@ -21,7 +23,9 @@ class PlainTraining:
     def __init__(self, model: PartitionTransformer, config: TrainingConfig):
         """Raises ValueError for a model that this plain step does not know."""
         check(model)
-        self.model, self.config, self.steps = copy.deepcopy(model).train(), config, 0
+        self.model, self.steps = copy.deepcopy(model).train(), 0
+        precision = resolve_precision(config.precision, next(self.model.parameters()).device)
+        self.config = replace(config, precision=precision)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=config.lr, betas=config.betas, weight_decay=config.weight_decay
         )

@@ -1,8 +1,9 @@
 """`python -m benchmarks.training_step`: a training step of ours against the plain one, and against the product rate.
 
 Both train copies of one model on the same batches in turn; medians are printed, and the largest difference of their
-losses. "share" is that of the rate of a large bf16 matrix product, measured in the same minutes. See
-`benchmarks.plain_training` for what the plain one does.
+losses. Both compute in bfloat16 where the device has it in hardware, else in float32; "share" is that of the rate of
+a large matrix product in the same format, measured in the same minutes. See `benchmarks.plain_training` for what the
+plain one does.
 """
 
 import argparse
@@ -87,10 +88,11 @@ def compare(
     rows, rates = [], []
     with tempfile.TemporaryDirectory() as folder:
         plain, trainer = PlainTraining(model, training), Trainer(own, batch_loss, batch, training, folder)
+        dtype = torch.bfloat16 if trainer.config.precision == "bf16" else torch.float32
         for index in range(discarded + pairs):
             ours = timed(trainer.train_step)
             rows.append((ours, timed(lambda index=index: plain.step(batch(index, 0)))))
-            rates.append(product_rate(device, torch.bfloat16, clock=clock))
+            rates.append(product_rate(device, dtype, clock=clock))
     kept = rows[discarded:]
     return Comparison(
         ours=statistics.median(a for (a, _), _ in kept) / training.batch_size,
