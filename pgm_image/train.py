@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from pgm.attention import training_backend
 from pgm.growth import grow
-from pgm.models import build, load_model
+from pgm.models import build
 from pgm.objectives import training_loss
 from pgm.recipes import add_recipe_argument, with_arguments, write_recipe
-from pgm.sharding import POINTER
-from pgm.training import CHECKPOINT, Batch, Trainer, mean_loss
+from pgm.starting import start
+from pgm.training import Batch, Trainer, mean_loss
 from pgm.training_arguments import add_training_arguments
 from pgm.weights import config_dict
 from pgm_image.code_batches import DRAWS, CodeBatches, LabelDropout
@@ -53,15 +53,10 @@ def run(args: argparse.Namespace) -> int:
     torch.manual_seed(training.seed)
     model = build(config_dict(config))
     model.set_attention_backend(training_backend("cuda" if torch.cuda.is_available() else "cpu"))
-    checkpoint = args.out / (POINTER if training.shard else CHECKPOINT)
-    if args.start_from and not checkpoint.exists():
-        grow(load_model(args.start_from), model)
-        print(f"started from {args.start_from} with a fresh optimiser")
+    seed = start(model, args.start_from, args.out, training, take=grow)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     rows = {"mask_schedule": recipe.mask_schedule, "draw": recipe.draw}
-    train = CodeBatches(
-        args.data, training.batch_size, training.seed, dropout=recipe.labels, processes=processes, **rows
-    )
+    train = CodeBatches(args.data, training.batch_size, seed, dropout=recipe.labels, processes=processes, **rows)
     held_out = None
     if manifest["splits"].get("heldout"):
         held_out = CodeBatches(args.data, 256, seed=1, split="heldout", dropout=LabelDropout(0, 0, 0), **rows)

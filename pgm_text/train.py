@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from pgm.attention import training_backend
-from pgm.models import build, load_model
+from pgm.models import build
 from pgm.recipes import add_recipe_argument, with_arguments, write_recipe
-from pgm.sharding import POINTER
-from pgm.training import CHECKPOINT, Trainer, mean_loss
+from pgm.starting import start
+from pgm.training import Trainer, mean_loss
 from pgm.training_arguments import add_training_arguments
 from pgm.weights import load_into
 from pgm_text import scorer
@@ -54,12 +54,13 @@ def run(args: argparse.Namespace) -> int:
     torch.manual_seed(training.seed)
     model = build(recipe.model_config(manifest, latents["train"].shape[1] if latents else 0))
     model.set_attention_backend(training_backend("cuda" if torch.cuda.is_available() else "cpu"))
-    checkpoint = args.out / (POINTER if training.shard else CHECKPOINT)
-    if args.start_from and not checkpoint.exists():
-        load_into(model, load_model(args.start_from).state_dict(), args.start_from)
-        print(f"started from {args.start_from} with a fresh optimiser")
+
+    def take(trained: nn.Module, model: nn.Module) -> None:
+        load_into(model, trained.state_dict(), args.start_from)
+
+    seed = start(model, args.start_from, args.out, training, take)
     train = TextBatches(
-        tokens, training.batch_size, training.seed, "train", latents.get("train"), recipe.latent_dropout,
+        tokens, training.batch_size, seed, "train", latents.get("train"), recipe.latent_dropout,
         recipe.smoothing,
     )  # fmt: skip
     held_out = TextBatches(

@@ -61,6 +61,23 @@ def test_a_run_can_start_from_a_shallower_model(code_folder, tmp_path):
     assert load_model(tmp_path / "grown" / "export").config.decoder_layers == 3
 
 
+def test_a_run_from_weights_meets_new_batches_and_goes_on_with_them(code_folder, tmp_path):
+    train = ["train", "--recipe", "tiny", "--data", str(code_folder), "--steps", "4", "--log-every", "1"]
+
+    def losses(name, *options):
+        assert main([*train, "--out", str(tmp_path / name), *options]) == 0
+        lines = [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        return [line["loss"] for line in lines if "loss" in line]
+
+    losses("first")
+    weights = ["--start-from", str(tmp_path / "first" / "export"), "--lr", "1e-9"]
+    whole = losses("whole", *weights)
+    assert len(losses("cut", *weights, "--until", "2")) == 2
+    assert losses("cut", *weights) == whole  # resumed
+    [seed] = json.loads((tmp_path / "cut" / "start.json").read_text()).values()
+    assert seed != 0
+
+
 def test_bad_sizes_and_recipes_are_named(code_folder, tmp_path, capsys):
     common = ["train", "--data", str(code_folder), "--out", str(tmp_path / "run")]
     assert main([*common, "--recipe", "huge"]) == 2 and "recipe" in capsys.readouterr().err
