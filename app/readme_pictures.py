@@ -1,12 +1,13 @@
 """Draws the pictures of the README anew from the bundled model, as after every change of its weights.
 
-    python -m scripts.readme_pictures            samples.png, reveal.webp and page.png in assets/pictures
-    python -m scripts.readme_pictures reveal     one of them
+    python -m app.readme_pictures            samples.png, reveal.webp and page.png in assets/pictures
+    python -m app.readme_pictures reveal     one of them
 
 The samples have the recommended settings and one seed for all, so nobody chose among them; the reveal's are chosen.
 """
 
 import argparse
+import shutil
 
 import numpy as np
 from PIL import Image
@@ -17,7 +18,6 @@ from app.reveal import reveal
 from app.settings import Settings
 from pgm_image import load, registry
 from pgm_image.evaluation.sheet import sample_sheet
-from scripts.environment import find_browser
 
 FOLDER = registry.ASSETS / "pictures"
 CLASSES = (
@@ -31,6 +31,7 @@ CHOSEN = (  # class, style, seed
 )
 SIDE, GAP = 160, 12  # pixels of the reveal
 WINDOW = {"width": 1280, "height": 900}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
@@ -67,11 +68,14 @@ def draw_page() -> None:
     """page.png: the page after its first run, in Chromium."""
     from playwright.sync_api import sync_playwright
 
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        raise SystemExit(f"no browser: none of {', '.join(BROWSERS)} is on the path")
     page = build()
     _, url, _ = page.launch(**launch_settings(page), prevent_thread_lock=True, quiet=True, inbrowser=False)
     try:
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
+            browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
             tab = browser.new_page(viewport=WINDOW, color_scheme="light")
             tab.goto(url)
             tab.get_by_role("button", name="Generate", exact=True).click()
@@ -88,7 +92,7 @@ PICTURES = {"samples": draw_samples, "reveal": draw_reveal, "page": draw_page}
 
 def main() -> None:
     """Draw the pictures that were asked for, or all."""
-    parser = argparse.ArgumentParser("python -m scripts.readme_pictures", description=main.__doc__)
+    parser = argparse.ArgumentParser("python -m app.readme_pictures", description=main.__doc__)
     parser.add_argument("pictures", nargs="*", choices=PICTURES, metavar="PICTURE", help=", ".join(PICTURES))
     for name in parser.parse_args().pictures or PICTURES:
         PICTURES[name]()
