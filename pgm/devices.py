@@ -71,5 +71,5 @@ def has_bfloat16(device: torch.device) -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
-    found = torch.cpu.get_capabilities()
+    found = getattr(torch.cpu, "get_capabilities", dict)()  # PyTorch without it says nothing: float32
     return any(found.get(name, False) for name in ("amx_bf16", "avx512_bf16", "bf16"))  # the last is ARM's

@@ -28,6 +28,11 @@ def test_a_cpu_that_only_imitates_bfloat16_computes_in_float32(cpu, capabilities
     assert resolve_dtype(None, CPU, 10 * SMALL_MODEL) == torch.float32
 
 
+def test_a_pytorch_that_cannot_tell_computes_in_float32(monkeypatch):
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    assert resolve_precision("auto", CPU) == "fp32"
+
+
 @pytest.mark.parametrize("capabilities", WITH)
 def test_a_cpu_with_bfloat16_trains_in_it_and_samples_large_models_in_it(cpu, capabilities):
     cpu(capabilities)
