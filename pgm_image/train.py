@@ -31,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recipe_argument(parser, RECIPES, "emoji64")
     parser.add_argument("--data", required=True, type=Path, help="code shards, made by `python -m tokenizer encode`")
     parser.add_argument("--draw", choices=DRAWS, help="how rows are drawn (default: the recipe's)")
+    parser.add_argument(
+        "--halton-share",
+        type=float,
+        help="share of the rows whose groups are cut along the Halton order, as its sampler meets them; the others are "
+        "drawn at random (default: the recipe's)",
+    )
     parser.add_argument("--out", required=True, type=Path, help="folder of the run; goes on if it holds a checkpoint")
     parser.add_argument("--tokenizer", type=Path, help="tokenizer folder, to draw sample sheets while training")
     parser.add_argument(
@@ -44,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     recipe = with_arguments(find_recipe(args.recipe), args)
-    recipe = replace(recipe, draw=args.draw or recipe.draw)
+    halton_share = recipe.halton_share if args.halton_share is None else args.halton_share
+    recipe = replace(recipe, draw=args.draw or recipe.draw, halton_share=halton_share)
     training = recipe.training
     manifest = read_manifest(args.data)
     config = recipe.model_config(
@@ -56,9 +63,17 @@ def run(args: argparse.Namespace) -> int:
     seed = start(model, args.start_from, args.out, training, take=grow)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     rows = {"mask_schedule": recipe.mask_schedule, "draw": recipe.draw}
-    train = CodeBatches(args.data, training.batch_size, seed, dropout=recipe.labels, processes=processes, **rows)
+    train = CodeBatches(
+        args.data,
+        training.batch_size,
+        seed,
+        dropout=recipe.labels,
+        processes=processes,
+        halton_share=recipe.halton_share,
+        **rows,
+    )
     held_out = None
-    if manifest["splits"].get("heldout"):
+    if manifest["splits"].get("heldout"):  # with groups at random whatever the recipe says, so that runs compare
         held_out = CodeBatches(args.data, 256, seed=1, split="heldout", dropout=LabelDropout(0, 0, 0), **rows)
 
     def report(averaged: nn.Module, folder: Path, step: int) -> dict[str, float]:
