@@ -71,6 +71,11 @@ class Task:
         return f"{count} of {edit.cells[0].size} codes drawn anew, {kept} · {self.settings.summary()}"
 
 
+def edit_defaults(info: ModelInfo) -> Settings:
+    """Settings the tab starts with for a model: those its card recommends for edits."""
+    return defaults(info.for_editing())
+
+
 def open_source(content: bytes | None, limits: Limits) -> Image.Image:
     """An uploaded file as an upright picture, RGB or RGBA; one sentence when it is none."""
     if not content:
@@ -100,7 +105,7 @@ def task_of(models: Models, limits: Limits, content: bytes | None, painted: Any,
     fit = form.get("fit") or "whole"
     if fit not in FITS:
         raise ValueError(f"Fit must be one of {', '.join(FITS)}, not {str(fit)[:40]}.")
-    base = replace(defaults(info), class_id=None, style=None)
+    base = replace(edit_defaults(info), class_id=None, style=None)
     names = (
         "class_id", "style", "num_images", "sampler", "steps", "guidance_scale", "refine_rounds", "temperature", "seed",
     )  # fmt: skip

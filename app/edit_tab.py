@@ -21,10 +21,10 @@ from app.controls import (
     step_count,
     style_menu,
 )
-from app.edit_form import MODES, open_source, painted_cells, task_of
+from app.edit_form import MODES, edit_defaults, open_source, painted_cells, task_of
 from app.edit_reveal import Session, result, reveal_edit, save_edit
 from app.faults import sentence
-from app.image_form import ANY, choices, class_choices, defaults
+from app.image_form import ANY, choices, class_choices
 from app.image_tab import ORDER_WORDS, ImageTab, taken
 from app.limits import Limits
 from app.models import Models
@@ -114,7 +114,7 @@ def edit_result(models: Models, limits: Limits, session: Session | None, picture
 def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: ImageTab) -> None:
     """Lay out the tab inside the current Blocks and wire it. `model` is the choice in the page's head."""
     info = models.info(models.names()[0])
-    first = defaults(info)
+    first = edit_defaults(info)
     with gr.Row(elem_id="edit-studio", elem_classes="studio"):
         with gr.Column(elem_id="edit-rail", elem_classes="rail"):
             mode = segments(
@@ -213,7 +213,7 @@ def build_edit_tab(models: Models, limits: Limits, model: gr.Dropdown, image: Im
 
     def on_model(name: str, how: str, content: bytes | None) -> list[Any]:
         new = models.info(name)
-        recommended = defaults(new)
+        recommended = edit_defaults(new)
         return [
             gr.Dropdown(class_choices(new), value=ANY),
             gr.Dropdown(choices(new.styles, "Any style"), value=ANY, visible=bool(new.styles)),

@@ -2,10 +2,12 @@
 
 An `Edit` is checked against a model's index only, so a bad argument is reported before any weight is read. The codes of
 cells that stay are the tokenizer's; the others are generated around them by the loop that generates whole pictures.
+What is left out is the model's recommended setting for edits, or, where every cell is open, for whole pictures.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,7 +88,8 @@ def repaint(
 
     A code is generated when the brush touches its cell. Other arguments: `make_request`.
     """
-    request = make_request(info, class_id, **arguments)
+    ask = partial(make_request, class_id=class_id, **arguments)
+    ask(info)  # what is wrong with the arguments is said before the picture is read
     picture, frame = _framed(info, image, fit)
     painted = read_mask(mask, frame.width, frame.height)
     if invert:
@@ -94,7 +97,7 @@ def repaint(
     cells = frame.touched(painted)
     if painted.any() and not cells.any():
         raise ValueError("mask paints only outside of the central square; use fit='whole' to edit the whole picture")
-    return _edit(picture, frame, cells, request, composite, "repaint")
+    return _edit(info, ask, picture, frame, cells, composite, "repaint")
 
 
 def variations(
@@ -113,7 +116,8 @@ def variations(
     strength: 0 (the picture as the tokenizer sees it) to 1 (a plain generation); exactly round(strength * L) codes. The
     cells of a weaker variation are among those of a stronger one with the same seed.
     """
-    request = make_request(info, class_id, num_images=num_images, **arguments)
+    ask = partial(make_request, class_id=class_id, num_images=num_images, **arguments)
+    request = ask(info)
     share = plain(strength)
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
         raise ValueError(f"strength must be a number in 0..1, got {strength!r}")
@@ -123,7 +127,7 @@ def variations(
     for row, seed in zip(cells, request.seeds, strict=True):
         order = torch.randperm(info.length, generator=torch.Generator().manual_seed(fold_seed(seed) ^ STREAM))
         row[order[:count]] = True
-    return _edit(picture, frame, cells.reshape(-1, *info.grid), request, composite, "variation")
+    return _edit(info, ask, picture, frame, cells.reshape(-1, *info.grid), composite, "variation")
 
 
 def outpaint(
@@ -142,13 +146,14 @@ def outpaint(
     shift: (right, down) as shares of width and height, each above -1 and below 1; scale: above 0 up to 1, about the
     centre, before the shift. Cells that the moved picture covers only in part are generated as well.
     """
-    request = make_request(info, class_id, **arguments)
+    ask = partial(make_request, class_id=class_id, **arguments)
+    ask(info)  # what is wrong with the arguments is said before the picture is read
     right, down, scale = _move(shift, scale)
     picture, frame = _framed(info, image, fit)
     moved, opened = _moved(picture, right, down, scale)
     if opened.all():
         raise ValueError(f"shift {right:g}, {down:g} with scale {scale:g} moves the picture out of sight")
-    return _edit(moved, frame, frame.touched(opened), request, composite, "outpaint")
+    return _edit(info, ask, moved, frame, frame.touched(opened), composite, "outpaint")
 
 
 def edit_cells(
@@ -163,7 +168,8 @@ def edit_cells(
     **arguments: Any,
 ) -> Edit:
     """As `repaint`, for cells (row-major numbers) of the grid itself; those that show only margin do not count."""
-    request = make_request(info, class_id, **arguments)
+    ask = partial(make_request, class_id=class_id, **arguments)
+    ask(info)  # what is wrong with the arguments is said before the picture is read
     chosen = np.zeros(info.length, dtype=bool)
     for cell in cells:
         if isinstance(cell, bool) or not isinstance(cell, int) or not 0 <= cell < info.length:
@@ -174,7 +180,7 @@ def edit_cells(
     chosen = shown & (chosen.reshape(info.grid) ^ bool(invert))
     if (chosen == shown).all():  # a mask painted all over takes the margins with it
         chosen = np.ones_like(shown)
-    return _edit(picture, frame, chosen, request, composite, "repaint")
+    return _edit(info, ask, picture, frame, chosen, composite, "repaint")
 
 
 def read_image(image: Any) -> Image.Image:
@@ -201,7 +207,17 @@ def _framed(info: ModelInfo, image: Any, fit: Fit) -> tuple[Image.Image, Frame]:
     return picture, Frame(*picture.size, info.image_size, info.grid, fit)
 
 
-def _edit(picture: Image.Image, frame: Frame, cells: np.ndarray, request: Request, composite: bool, kind: str) -> Edit:
+def _edit(
+    info: ModelInfo,
+    ask: Callable[[ModelInfo], Request],
+    picture: Image.Image,
+    frame: Frame,
+    cells: np.ndarray,
+    composite: bool,
+    kind: str,
+) -> Edit:
+    """cells: (rows, columns) for all results alike, or (B, rows, columns)."""
+    request = ask(info if cells.all() else info.for_editing())  # with nothing given it is a plain generation
     return Edit(picture, frame, np.broadcast_to(cells, (len(request), *frame.grid)), request, bool(composite), kind)
 
 

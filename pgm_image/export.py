@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", default="Emoji artwork, 79 classes in 7 styles, 64 pixels")
     parser.add_argument("--licence", default="Apache-2.0")
     parser.add_argument("--words", type=Path, help="JSON with search words per class")
-    parser.add_argument("--settings", type=Path, help='JSON {"recommended": {...}, "presets": {...}}')
+    parser.add_argument("--settings", type=Path, help='JSON {"recommended": {...}, "editing": {...}, "presets": {...}}')
     parser.add_argument("--dtype", default="float16", choices=("float32", "float16", "bfloat16"))
 
 
@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
         classes=tuple(manifest["classes"]),
         styles=tuple(manifest["styles"]),
         recommended=settings.get("recommended", {"steps": 16, "sampler": "halton", "guidance_scale": 2.0}),
+        editing=settings.get("editing", {}),
         presets=settings.get("presets", {}),
         unseen=unseen_pairs(args.data, len(manifest["classes"]), len(manifest["styles"])),
         parameters=sum(p.numel() for p in transformer.parameters()),

@@ -75,6 +75,8 @@ def _print_model(info: ModelInfo, where: str) -> None:
     print(f"  {len(info.classes)} classes{styles}; published FID {info.fid or 'not stated'}; licence {info.licence}")
     print(f"  {where}")
     print(f"  recommended: {settings}")
+    if info.editing:
+        print(f"  for edits: {', '.join(f'{key} {value}' for key, value in info.editing.items())}")
 
 
 def _without_labels(info: ModelInfo) -> dict[str, object]:

@@ -133,8 +133,15 @@ def _usage(info: ModelInfo) -> str:
     return (
         "## Use\n\n```python\nimport pgm_image\n\n"
         f'pgm_image.generate(class_id="{info.classes[min(27, len(info.classes) - 1)]}", model="{info.name}")\n```\n\n'
-        f"Recommended settings, used when nothing else is asked for: {settings}."
+        f"Recommended settings, used when nothing else is asked for: {settings}.{_editing(info)}"
     )
+
+
+def _editing(info: ModelInfo) -> str:
+    if not info.editing:
+        return ""
+    settings = ", ".join(f"{key} {value}" for key, value in info.editing.items())
+    return f" Where a picture is edited, {settings} instead."
 
 
 def _limits(info: ModelInfo) -> str:

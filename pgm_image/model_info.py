@@ -1,6 +1,6 @@
 """What can be known of a model without reading its weights: model_index.json, in the manner of diffusers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ class ModelInfo:
     classes: tuple[str, ...]
     styles: tuple[str, ...] = ()
     recommended: dict[str, Any] = field(default_factory=dict)  # steps, sampler, guidance_scale, temperature, ...
+    editing: dict[str, Any] = field(default_factory=dict)  # in place of recommended ones where codes are given
     presets: dict[str, dict[str, Any]] = field(default_factory=dict)  # e.g. Draft, Balanced, Best
     unseen: tuple[tuple[int, int], ...] = ()  # (class, style) pairs that training never saw
     parameters: int = 0
@@ -37,6 +38,10 @@ class ModelInfo:
     def length(self) -> int:
         """Number of codes of a picture."""
         return self.grid[0] * self.grid[1]
+
+    def for_editing(self) -> "ModelInfo":
+        """The same with the settings recommended for edits, where the codes that are given say what the picture is."""
+        return replace(self, recommended={**self.recommended, **self.editing})
 
 
 def read_info(folder: str | Path) -> ModelInfo:

@@ -17,6 +17,7 @@ from app.downloads import frames
 from app.edit_form import NO_PAINT, NO_PICTURE, open_source, task_of
 from app.edit_reveal import save_edit
 from app.edit_tab import edit_result, image_result, masked, run, shown
+from app.image_form import defaults
 from app.image_tab import run as run_image
 from app.limits import Limits
 from app.models import Models
@@ -117,6 +118,17 @@ def test_painting_all_that_shows_is_a_plain_generation(models, pipeline):
     made = picture_at(value, len(value["steps"]) - 1, 0)
     plain = pipeline.pictures("fox", style="Ink", steps=5, seed=9)[0]
     assert (np.asarray(made) == np.asarray(plain)).all()
+
+
+def test_what_the_form_leaves_out_is_recommended_for_edits(pipeline):
+    pipeline.info = replace(
+        pipeline.info, editing={"guidance_scale": 0.25, "temperature": 0.75, "temperature_anneal": 3}
+    )
+    task = task_of(Models({"fake": pipeline}), LIMITS, file_of(picture()), PAINTED, {"model": "fake"})
+    assert (task.settings.guidance_scale, task.settings.temperature) == (0.25, 0.75)
+    sampling = task.edit(pipeline.info, LIMITS).request.sampling
+    assert (sampling.guidance_scale, sampling.temperature, sampling.temperature_anneal) == (0.25, 0.75, 3)
+    assert defaults(pipeline.info).temperature == pipeline.info.recommended["temperature"]
 
 
 def test_variations_differ_between_results_and_need_no_paint(models):

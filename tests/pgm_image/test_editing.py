@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -163,6 +164,29 @@ def test_everything_painted_is_a_plain_generation_with_the_same_seed(pipeline, s
     if size == (8, 8):
         edited = pipeline.edit(photo(*size), mask, "goldfish", **arguments)
         assert all((pixels(a) == pixels(b)).all() for a, b in zip(plain, edited, strict=True))
+
+
+def test_edits_have_recommended_settings_of_their_own(pipeline):
+    whole = {"guidance_scale": 1.5, "temperature": 0.3}
+    info = replace(
+        pipeline.info, recommended={"steps": 4, **whole}, editing={"guidance_scale": 0.5, "temperature": 0.6}
+    )
+    picture, part, everything = photo(8, 8), box(8, 8, 0, 0, 4, 8), np.ones((8, 8), dtype=bool)
+
+    def found(edit: edits.Edit) -> tuple[int, float, float]:
+        sampling = edit.request.sampling
+        return sampling.steps, sampling.guidance_scale, sampling.temperature
+
+    for edit in (
+        edits.repaint(info, picture, part, "bird"),
+        edits.variations(info, picture, 0.5, "bird"),
+        edits.outpaint(info, picture, (0.5, 0), 1.0, "bird"),
+        edits.edit_cells(info, picture, [3], "bird"),
+    ):
+        assert found(edit) == (4, 0.5, 0.6)
+    assert found(edits.repaint(info, picture, part, "bird", temperature=1.0)) == (4, 0.5, 1.0)
+    assert found(edits.repaint(info, picture, everything, "bird")) == (4, 1.5, 0.3)  # nothing is given
+    assert found(edits.variations(info, picture, 1.0, "bird")) == (4, 1.5, 0.3)
 
 
 def test_inverting_keeps_what_is_painted(pipeline):

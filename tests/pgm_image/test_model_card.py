@@ -3,6 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 from PIL import Image
 
@@ -42,6 +43,7 @@ TOKENIZER = {
 
 def test_the_card_holds_the_measured_numbers(pipeline: PGMPipeline, tmp_path):
     model, run = tmp_path / "model", tmp_path / "run"
+    pipeline.info = replace(pipeline.info, editing={"temperature": 0.6})
     pipeline.save_pretrained(model)
     run.mkdir()
     lines = [{"step": 10, "loss": 6.0}, {"step": 20, "loss": 5.0}, {"step": 20, "held_out_loss": 5.5}]
@@ -57,7 +59,7 @@ def test_the_card_holds_the_measured_numbers(pipeline: PGMPipeline, tmp_path):
     card = (model / "README.md").read_text()
     for expected in ("81.2 ± 1.5", "2.5 ± 1.5", "25.0%", "56.0%", "3.0%", "24.50 dB", "95 minutes", "steps 16", "tiny"):
         assert expected in card
-    assert "top_k" not in card
+    assert "top_k" not in card and "Where a picture is edited, temperature 0.6 instead." in card
     assert (
         "Of 24 reconstructions of training concepts the class of 72.0% is recognised (of the originals 92.0%)" in card
     )
