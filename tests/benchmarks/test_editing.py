@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from benchmarks.editing import SHAPES, Filling, filled, main, open_cells
+from pgm.orders import halton_order
 from pgm_image.evaluation.image_set import load_image_set
 from pgm_image.pipeline import PGMPipeline
 from tests.benchmarks.tiny_pipelines import tiny
@@ -12,8 +13,11 @@ from tests.pgm_image.evaluation_data import write_shards
 
 
 def test_shapes():
-    right, outside, middle = (open_cells(shape, (16, 16)) for shape in SHAPES)
+    right, outside, middle, *spread = (open_cells(shape, (16, 16)) for shape in SHAPES)
     assert (right.sum(), outside.sum(), middle.sum()) == (128, 192, 64)
+    assert [256 - cells.sum() for cells in spread] == [128, 64, 16]
+    first = list(halton_order(16, 16)[:16])
+    assert not spread[-1].flatten()[first].any()
     assert (middle ^ outside).all() and not right[:, :8].any() and middle[4:12, 4:12].all()
 
 
@@ -37,10 +41,11 @@ def test_given_codes_stay_and_open_ones_follow_the_settings(tmp_path):
     assert (filled(pipe, pictures, cells, Filling(0.25, 0.5, 1.5), chunk=7) == drawn).all()
 
 
-def test_every_shape_has_a_row_for_the_tokenizer_and_one_for_each_setting(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("split", ["heldout", "train"])
+def test_every_shape_has_a_row_for_the_tokenizer_and_one_for_each_setting(split, tmp_path, monkeypatch, capsys):
     pipe = tiny("pgm")
     monkeypatch.setattr(PGMPipeline, "from_pretrained", lambda name, **_: pipe)
-    words = ["--data", str(write_shards(tmp_path)), "--samples", "12", "--shapes", "middle", "right"]
+    words = ["--data", str(write_shards(tmp_path)), "--samples", "12", "--split", split, "--shapes", "middle", "right"]
     main([*words, "--settings", "0:1:1", "0.5:0.6:1"])
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split()[:5] == ["open", "guidance", "temperature", "anneal", "RMSE"]
