@@ -21,6 +21,7 @@ from pgm.orders import halton_order
 from pgm_image.evaluation.image_set import ImageSet
 from pgm_image.evaluation.samples import pipeline_labels, to_array
 from pgm_image.pipeline import PGMPipeline
+from tokenizer.pixels import from_uint8
 
 SHAPES = ("right", "outside", "middle", "halton-128", "halton-64", "halton-16")
 SETTINGS = ("1.5:0.3:2", "1:0.5:1", "0.5:0.6:1")
@@ -65,7 +66,7 @@ def filled(
 ) -> np.ndarray:
     """The pictures (n, S, S, 3) uint8 with `cells` generated anew; picture i is drawn with seed i."""
     classes, styles = pipeline_labels(pipe, pictures)
-    pixels = torch.from_numpy(pictures.images).permute(0, 3, 1, 2).float() / 127.5 - 1
+    pixels = from_uint8(torch.from_numpy(pictures.images))
     opened, done = torch.from_numpy(cells.flatten().copy()), []
     for start in range(0, len(pictures), chunk):
         part = slice(start, start + chunk)
