@@ -35,12 +35,18 @@ def drop_labels(labels: Tensor, probability: float, generator: torch.Generator) 
 
 
 def training_loss(
-    model: nn.Module, codes: Tensor, hidden: Tensor, classes: Tensor, styles: Tensor | None = None
+    model: nn.Module,
+    codes: Tensor,
+    hidden: Tensor,
+    classes: Tensor,
+    styles: Tensor | None = None,
+    stages: Tensor | None = None,
 ) -> Tensor:
     """Loss of either architecture on the same batch.
 
     codes: (B, L) int64; hidden: (B, L) bool, True = group 1 (partition) or masked (masked transformer);
-    classes, styles: (B,) int64 with -1 = null. Raises TypeError for another model.
+    classes, styles: (B,) int64 with -1 = null; stages: (B, L) int64 as in `pgm.partitioning.visibility`, for partition
+    transformers, or None. Raises TypeError for another model and ValueError for stages that it cannot have.
     """
     inner = getattr(model, "module", model)  # a distributed wrapper
     inner = getattr(inner, "_orig_mod", inner)  # a compiled one
@@ -48,8 +54,12 @@ def training_loss(
         bos = codes.new_full((len(codes), 1), inner.config.bos_id)
         tokens = torch.cat((bos, codes), dim=1)
         groups = torch.cat((torch.zeros_like(bos, dtype=torch.bool), hidden), dim=1)
-        return partition_cross_entropy(model(tokens, groups, classes, styles), tokens, inner.config.mask_id)
+        if stages is not None:
+            stages = torch.cat((torch.zeros_like(bos), stages), dim=1)
+        return partition_cross_entropy(model(tokens, groups, classes, styles, stages), tokens, inner.config.mask_id)
     if isinstance(inner, MaskedTransformer):
+        if stages is not None:
+            raise ValueError("stages are for partition transformers, got them with a masked transformer")
         masked = torch.where(hidden, inner.config.mask_id, codes)
         return masked_cross_entropy(model(masked, classes, styles), codes)
     raise TypeError(f"no objective for {type(inner).__name__}")

@@ -20,6 +20,7 @@ from pgm.compiled_pass import CompiledPass, make_pass
 from pgm.conditioning import LabelEmbedding, LatentEmbedding, TimestepEmbedding, text_condition
 from pgm.group_swap import GroupSwap, QueryMode, QueryProcessor
 from pgm.layers import CrossAttentionBlock, OutputLayer, SelfAttentionBlock, TokenEmbedding
+from pgm.partitioning import visibility
 from pgm.positions import RotaryEmbedding
 from pgm.prepared_layers import (
     Angles,
@@ -198,14 +199,28 @@ class PartitionTransformer(nn.Module):
 
     # -- training -----------------------------------------------------------------------------------------------
 
-    def forward(self, tokens: Tensor, groups: Tensor, classes: Tensor, styles: Tensor | None = None) -> Tensor:
-        """Predict every token from the other group.
+    def forward(
+        self,
+        tokens: Tensor,
+        groups: Tensor,
+        classes: Tensor,
+        styles: Tensor | None = None,
+        stages: Tensor | None = None,
+    ) -> Tensor:
+        """Predict every token from the other group, or from what is known before its stage.
 
         tokens: (B, 1 + L) int64, BOS first, all true; groups: (B, 1 + L) in {0, 1}; classes, styles: (B,) as in
-        `condition`. Returns logits (B, 1 + L, V); the logits of a position depend on tokens of the other group only.
+        `condition`; stages: (B, 1 + L) int64 as in `visibility`, BOS at 0, or None. Returns logits (B, 1 + L, V); the
+        logits of a position depend on tokens of the other group only, in staged rows on those of earlier stages only.
+        Raises ValueError for stages where decoder layers or queries mix more than that.
         """
         condition = self.condition(classes, styles)
         registers, swap, backend = self.config.registers, self.decoder.group_swap, self.attention_backend
+        if stages is not None and (swap.depends_on_memory or self.config.decoder_mode != "cross-only"):
+            raise ValueError(
+                "stages need decoder_mode 'cross-only' and query_mode 'learn' or 'learn+freqs', got a model with "
+                f"{self.config.decoder_mode!r} and {self.config.query_mode!r}"
+            )
         hidden = self.vocab_embed(tokens)
         groups = groups.bool()
         if registers:
@@ -213,15 +228,18 @@ class PartitionTransformer(nn.Module):
             hidden = torch.cat((self.reg_tokens.weight.to(hidden.dtype).expand(batch, -1, -1), hidden), dim=1)
             first = torch.arange(registers, device=tokens.device) < registers // 2
             groups = torch.cat((first.expand(batch, -1), groups), dim=1)
+            if stages is not None:  # the sampler has the registers of group 0 from the start, the others never
+                late = torch.where(first, tokens.shape[1], 0) * (stages > 0).any(1, keepdim=True)
+                stages = torch.cat((late, stages), dim=1)
         positions = torch.arange(hidden.shape[1], device=tokens.device)  # (L',) internal
         angles = self.rotary_emb(positions, hidden.dtype)
-        same = groups[:, :, None] == groups[:, None, :]  # (B, L', L')
+        same, other = visibility(groups, stages)  # (B, L', L')
         for block in self.encoder.blocks:
             hidden = block(hidden, block.modulation(condition), angles, same[:, None], backend)
         # Register rows are not predicted; they only matter as queries where decoder layers mix queries.
         drop = registers if self.config.decoder_mode == "cross-only" else 0
         query_angles = tuple(a[:, :, drop:] for a in angles)
-        other = ~same[:, None, drop:]
+        other = other[:, None, drop:]
         summary = None
         if swap.depends_on_memory:
             per_group = swap.summary(hidden, torch.stack((groups, ~groups), dim=1))  # (B, 2, D): for group 0, group 1

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pgm.orders import halton_order
-from pgm.partitioning import draw_groups, groups_along, mask_probabilities
+from pgm.partitioning import Stages, draw_groups, mask_probabilities
 from pgm_image.labels import NULL
 from tokenizer.balanced import BalancedSampler
 from tokenizer.shards import read_codes, read_manifest
@@ -97,7 +97,7 @@ def uniforms_at(seed: int, start: int, count: int, width: int) -> np.ndarray:
 
 
 class CodeBatches:
-    """Batches {"codes", "hidden", "classes", "styles"} for `pgm.objectives.training_loss`."""
+    """Batches {"codes", "hidden", "classes", "styles", perhaps "stages"} for `pgm.objectives.training_loss`."""
 
     def __init__(
         self,
@@ -109,11 +109,11 @@ class CodeBatches:
         mask_schedule: str = "arccos",
         draw: str = "balanced",
         processes: int = 1,
-        halton_share: float = 0.0,
+        staged_share: float = 0.0,
     ):
         """folder: code shards of `tokenizer encode`. draw: see `Recipe.draw`; with "shuffled" all `processes` together
         see the same rows, groups and dropped labels at a step, however many they are and in however many passes.
-        halton_share: of the rows whose groups are cut along the Halton order, as its sampler meets them, not at random.
+        staged_share: of the rows, which are staged along the Halton order instead of split into groups at random.
 
         Raises ValueError when the folder has no such split, or nothing in it.
         """
@@ -124,8 +124,8 @@ class CodeBatches:
         self.labels = np.concatenate([labels for _, labels in shards])  # (N, 4)
         self.batch_size, self.seed, self.processes = batch_size, seed, processes
         self.dropout, self.mask_schedule = dropout or LabelDropout(), mask_schedule
-        self.halton_share = halton_share
-        self._order = torch.tensor(halton_order(*read_manifest(folder)["grid"]))  # (L,)
+        self.staged_share = staged_share
+        self._stages = Stages(torch.tensor(halton_order(*read_manifest(folder)["grid"])), mask_schedule)
         self._shuffled = ShuffledRows(len(self.codes), seed) if draw == "shuffled" else None
         self._sampler = BalancedSampler(*self.labels.T) if draw == "balanced" else None
 
@@ -140,22 +140,26 @@ class CodeBatches:
         codes, classes, styles = self._read(rows)
         classes, styles = self.dropout.apply(classes, styles, generator)
         length = codes.shape[1]
-        hidden = draw_groups(len(codes), length, generator, self.mask_schedule, self._order, self.halton_share)
-        return {"codes": codes, "hidden": hidden, "classes": classes, "styles": styles}
+        hidden = draw_groups(len(codes), length, generator, self.mask_schedule)
+        batch = {"codes": codes, "hidden": hidden, "classes": classes, "styles": styles}
+        return self._staged(batch, *torch.rand(2, len(codes), generator=generator)) if self.staged_share else batch
 
     def _shuffled_batch(self, index: int, process: int) -> dict[str, Tensor]:
         start = (index * self.processes + process) * self.batch_size
         codes, classes, styles = self._read(self._shuffled.take(start, self.batch_size))
         length = codes.shape[1]
-        extra = 1 if self.halton_share else 0  # without ordered rows all others stay what they are
+        extra = 2 if self.staged_share else 0  # without staged rows all others stay what they are
         u = torch.from_numpy(uniforms_at(self.seed, start, len(codes), 2 + length + extra))
         classes, styles = self.dropout.drop(classes, styles, u[:, 0])
         hidden_share = mask_probabilities(self.mask_schedule, u[:, 1])
         hidden = u[:, 2 : 2 + length] < hidden_share[:, None]
-        if extra:
-            ordered = u[:, -1:] < self.halton_share
-            hidden = torch.where(ordered, groups_along(self._order, hidden_share), hidden)
-        return {"codes": codes, "hidden": hidden, "classes": classes, "styles": styles}
+        batch = {"codes": codes, "hidden": hidden, "classes": classes, "styles": styles}
+        return self._staged(batch, u[:, -2], u[:, -1]) if extra else batch
+
+    def _staged(self, batch: dict[str, Tensor], chosen: Tensor, steps: Tensor) -> dict[str, Tensor]:
+        """The batch with stages, given two uniforms a row: whether it is staged, and in how many steps."""
+        stages = torch.where(chosen[:, None] < self.staged_share, self._stages.at(steps), 0)
+        return {**batch, "stages": stages}
 
     def _read(self, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
         codes = torch.from_numpy(self.codes.rows(rows).astype(np.int64))

@@ -26,15 +26,17 @@ class Recipe:
     draw: str = "balanced"  # classes equally often, with replacement; "shuffled": every row once an epoch
     labels: LabelDropout = field(default_factory=LabelDropout)
     mask_schedule: str = "arccos"
-    halton_share: float = 0.0  # of rows whose groups are cut along the Halton order instead of at random
+    staged_share: float = 0.0  # of rows, staged along the Halton order instead of split into groups (pgm.partitioning)
     epochs: int = 0  # stop after so many passes over the data, though the rate's schedule goes on; 0: at `steps`
 
     def __post_init__(self) -> None:
         for name, allowed in (("architecture", ARCHITECTURES), ("draw", DRAWS)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        if not 0 <= self.halton_share <= 1:
-            raise ValueError(f"halton_share must be in [0, 1], got {self.halton_share!r}")
+        if not 0 <= self.staged_share <= 1:
+            raise ValueError(f"staged_share must be in [0, 1], got {self.staged_share!r}")
+        if self.staged_share and self.architecture != "pgm":
+            raise ValueError(f"staged_share must be 0 for {self.architecture}, got {self.staged_share!r}")
 
     def model_config(self, grid: tuple[int, int], codebook_size: int, classes: int, styles: int) -> ModelConfig:
         """Config of the model for data with this grid, codebook and numbers of labels."""

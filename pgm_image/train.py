@@ -32,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, type=Path, help="code shards, made by `python -m tokenizer encode`")
     parser.add_argument("--draw", choices=DRAWS, help="how rows are drawn (default: the recipe's)")
     parser.add_argument(
-        "--halton-share",
+        "--staged-share",
         type=float,
-        help="share of the rows whose groups are cut along the Halton order, as its sampler meets them; the others are "
-        "drawn at random (default: the recipe's)",
+        help="share of the rows that are staged along the Halton order, as a sampler that encodes each code once meets "
+        "them; the others are split into groups at random (default: the recipe's)",
     )
     parser.add_argument("--out", required=True, type=Path, help="folder of the run; goes on if it holds a checkpoint")
     parser.add_argument("--tokenizer", type=Path, help="tokenizer folder, to draw sample sheets while training")
@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     recipe = with_arguments(find_recipe(args.recipe), args)
-    halton_share = recipe.halton_share if args.halton_share is None else args.halton_share
-    recipe = replace(recipe, draw=args.draw or recipe.draw, halton_share=halton_share)
+    staged_share = recipe.staged_share if args.staged_share is None else args.staged_share
+    recipe = replace(recipe, draw=args.draw or recipe.draw, staged_share=staged_share)
     training = recipe.training
     manifest = read_manifest(args.data)
     config = recipe.model_config(
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         seed,
         dropout=recipe.labels,
         processes=processes,
-        halton_share=recipe.halton_share,
+        staged_share=recipe.staged_share,
         **rows,
     )
     held_out = None
@@ -96,4 +96,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _loss(model: nn.Module, batch: Batch) -> Tensor:
-    return training_loss(model, batch["codes"], batch["hidden"], batch["classes"], batch["styles"])
+    return training_loss(model, **batch)

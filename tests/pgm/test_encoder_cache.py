@@ -6,6 +6,8 @@ from torch.testing import assert_close
 
 from pgm.models import make_predictor
 from pgm.noise import draw_noise
+from pgm.orders import halton_order
+from pgm.partitioning import Stages
 from pgm.predictors import Clean, PartitionPredictor
 from pgm.sampling import SamplingConfig, planned_steps, sample
 
@@ -66,6 +68,26 @@ def seen_by_columns(calls, every, joined):
         seen = [stop] * stop if anew else [*seen, *[stop] * (stop - len(seen))]
         found.append(seen)
     return found
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("steps", [1, 7, 16])
+def test_staged_training_asks_all_steps_of_this_sampler_at_once(partition, steps):
+    model = partition(encoder_layers=3, decoder_layers=2)
+    noise = draw_noise([5, 6, 7], 16)
+    predictor = Recorded(model, *conditions(model))
+    *_, last = sample(predictor, noise, (4, 4), SamplingConfig(steps=steps, encoder_refresh=16))
+    order, counts = torch.tensor(halton_order(4, 4)), [len(call[1][0]) for call in predictor.calls]
+    stages = torch.empty(16, dtype=torch.int64)
+    stages[order] = torch.arange(1, steps + 1).repeat_interleave(torch.tensor(counts))
+    if steps == 16:
+        assert torch.equal(stages, Stages(order).at(torch.zeros(1))[0])
+    bos = torch.full((3, 1), model.config.bos_id)
+    tokens, start = torch.cat((bos, last.codes), dim=1), torch.zeros_like(bos)
+    staged = torch.cat((start, stages.expand(3, -1)), dim=1)
+    logits = model(tokens, torch.zeros_like(tokens), torch.tensor(CLASSES), stages=staged)[:, 1:]
+    for _, queries, (answer, _) in predictor.calls:
+        assert_close(logits.gather(1, queries[..., None].expand_as(answer)), answer, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("known", [None, GIVEN], ids=["everything", "editing"])

@@ -46,6 +46,12 @@ def test_masked_loss_counts_all_positions(masked):
     torch.testing.assert_close(loss, F.cross_entropy(model(codes, torch.tensor([0]))[0], codes[0]))
 
 
+def test_stages_are_for_partition_transformers(masked):
+    codes = torch.arange(16)[None] % 12
+    with pytest.raises(ValueError, match="stages are for partition transformers"):
+        training_loss(masked(), codes, codes % 2 == 0, torch.tensor([0]), stages=torch.ones_like(codes))
+
+
 def test_wrapped_models_are_seen_through(partition):
     class Wrapper(nn.Module):
         def __init__(self, module):

@@ -1,6 +1,7 @@
 """Partition Transformer: what a position may and may not depend on, and that both of its modes are one function."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -69,6 +70,34 @@ def test_generation_gives_what_training_learned(model, batch):
     prepared = model.prepare(model.condition(classes))
     logits = model.decode(model.encode(tokens.gather(1, clean), clean, prepared), queries, prepared)
     assert_close(logits, trained.gather(1, queries[..., None].expand_as(logits)), atol=1e-4, rtol=1e-4)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("registers", [0, 2])
+def test_staged_rows_see_earlier_stages_only_and_leave_split_rows_alone(partition, batch, registers):
+    model, (tokens, groups, classes) = partition(registers=registers, encoder_layers=2, decoder_layers=2), batch
+    stages = torch.zeros_like(tokens)
+    stages[0, 1:] = torch.arange(1, 17) % 4 + 1
+    before = model(tokens, groups, classes, stages=stages)
+    assert_close(before[1], model(tokens, groups, classes)[1])
+    changed = tokens.clone()
+    changed[0] = torch.where(stages[0] == 2, (tokens[0] + 5) % 12, tokens[0])
+    moved = (before - model(changed, groups, classes, stages=stages)).abs().amax(-1)
+    assert (moved[1] == 0).all() and (moved[0, stages[0] <= 2] == 0).all() and (moved[0, stages[0] > 2] > 1e-4).all()
+
+
+def test_a_staged_loss_has_finite_gradients(partition):
+    model, codes = partition(encoder_layers=2), torch.arange(16)[None].expand(2, -1) % 12
+    stages = torch.stack((torch.arange(1, 17), torch.zeros(16, dtype=torch.int64)))
+    training_loss(model, codes, codes % 2 == 0, torch.tensor([0, -1]), stages=stages).backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("mixing", [{"decoder_mode": "interleave"}, {"query_mode": "learn+freqs+mean"}])
+def test_stages_are_refused_where_more_is_mixed(partition, batch, mixing):
+    got = re.escape(repr(next(iter(mixing.values()))))
+    with pytest.raises(ValueError, match=f"stages need .* got a model with .*{got}"):
+        partition(**mixing)(*batch, stages=torch.zeros_like(batch[0]))
 
 
 @torch.no_grad()

@@ -1,11 +1,11 @@
-"""Splitting into groups: shares as the schedule says, independent positions, and one generator for all draws."""
+"""Groups: shares as the schedule says, independent positions, one generator for all. Stages: a sampler's steps."""
 
 import pytest
 import torch
 
 from pgm.noise import draw_noise
 from pgm.orders import halton_order
-from pgm.partitioning import draw_groups, groups_along, mask_probabilities
+from pgm.partitioning import Stages, draw_groups, mask_probabilities, visibility
 from pgm.plans import count_plan
 
 
@@ -32,23 +32,32 @@ def test_the_generator_decides_alone():
     assert torch.equal(first, again) and not torch.equal(first, other)
 
 
-def test_groups_along_an_order_are_those_that_its_sampler_meets():
-    order = torch.tensor(halton_order(4, 4))
-    counts = count_plan("arccos", 8, torch.zeros(1, 16, dtype=torch.bool), draw_noise([0], 16))[0]
-    known = torch.cat((torch.zeros(1, dtype=torch.int64), counts.cumsum(0)))
-    groups = groups_along(order, 1 - known.double() / 16)
-    for row, count in zip(groups, known.tolist(), strict=True):
-        assert set((~row).nonzero().flatten().tolist()) == set(order[:count].tolist())
-
-
-def test_a_share_of_the_sequences_is_cut_along_the_order():
+@pytest.mark.parametrize("schedule", ["arccos", "linear"])
+def test_stages_are_the_steps_at_which_a_sampler_finds_positions(schedule):
     order = torch.tensor(halton_order(8, 8))
-    plain = draw_groups(2000, 64, torch.Generator().manual_seed(0))
-    mixed = draw_groups(2000, 64, torch.Generator().manual_seed(0), order=order, order_share=0.3)
-    none = draw_groups(2000, 64, torch.Generator().manual_seed(0), order=order, order_share=0.0)
-    assert torch.equal(none, plain)
-    changed = (mixed != plain).any(1)
-    assert changed.float().mean().item() == pytest.approx(0.3, abs=0.04)
-    along = mixed[changed][:, order].long()  # hidden ones last
-    assert (along.diff(dim=1) >= 0).all()
-    assert mixed.float().mean().item() == pytest.approx(2 / torch.pi, abs=0.02)
+    stages = Stages(order, schedule)
+    assert stages.steps == [16, 32, 64]
+    for index, steps in enumerate(stages.steps):
+        plan = count_plan(schedule, steps, torch.zeros(1, 64, dtype=torch.bool), draw_noise([0], 64))[0]
+        found = stages.at(torch.tensor([(index + 0.5) / 3]))[0]
+        assert torch.equal(found[order], torch.arange(1, steps + 1).repeat_interleave(plan))
+
+
+@pytest.mark.parametrize(("length", "steps"), [(256, [16, 32, 64, 128, 256]), (100, [16, 32, 64, 100]), (9, [9])])
+def test_numbers_of_steps_end_with_one_code_at_a_time(length, steps):
+    stages = Stages(torch.randperm(length))
+    assert stages.steps == steps
+    picked = stages.at(torch.rand(4000, generator=torch.Generator().manual_seed(0))).amax(1)
+    shares = [(picked == n).float().mean().item() for n in steps]
+    assert shares == pytest.approx([1 / len(steps)] * len(steps), abs=0.03)
+
+
+def test_what_split_and_staged_rows_see():
+    groups = torch.tensor([[0, 1, 1, 0], [0, 1, 0, 1]]).bool()
+    stages = torch.tensor([[0, 0, 0, 0], [0, 2, 1, 2]])
+    encoder, decoder = (mask.long() for mask in visibility(groups, stages))
+    split = torch.tensor([[1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 1, 0], [1, 0, 0, 1]])
+    assert torch.equal(encoder[0], split) and torch.equal(decoder[0], 1 - split)
+    assert torch.equal(encoder[1], torch.tensor([[1, 0, 0, 0], [1, 1, 1, 1], [1, 0, 1, 0], [1, 1, 1, 1]]))
+    assert torch.equal(decoder[1], torch.tensor([[0, 0, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0], [1, 0, 1, 0]]))
+    assert torch.equal(visibility(groups)[0][0].long(), split)

@@ -76,7 +76,7 @@ def test_rows_of_all_shards_are_one_array():
 def test_a_step_sees_the_same_rows_in_whatever_way_it_is_divided(code_folder):
     def step(number: int, processes: int, passes: int) -> dict[str, torch.Tensor]:
         size = 12 // (processes * passes)
-        made = CodeBatches(code_folder, size, seed=1, draw="shuffled", processes=processes, halton_share=0.5)
+        made = CodeBatches(code_folder, size, seed=1, draw="shuffled", processes=processes, staged_share=0.5)
         parts = [made(number * passes + part, process) for part in range(passes) for process in range(processes)]
         return {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
 
@@ -96,15 +96,16 @@ def test_shuffled_batches_drop_labels_and_hide_codes_at_their_shares(code_folder
 
 
 @pytest.mark.parametrize("draw", ["balanced", "shuffled"])
-def test_rows_cut_along_the_halton_order(draw, code_folder):
+def test_a_share_of_the_rows_is_staged_along_the_halton_order(draw, code_folder):
     plain, mixed, all_of_them = (
-        CodeBatches(code_folder, 1000, draw=draw, halton_share=share)(3) for share in (0.0, 0.4, 1.0)
+        CodeBatches(code_folder, 1000, draw=draw, staged_share=share)(3) for share in (0.0, 0.4, 1.0)
     )
-    assert all(torch.equal(plain[key], mixed[key]) for key in ("codes", "classes", "styles")) or draw == "shuffled"
+    assert "stages" not in plain
+    assert all(torch.equal(plain[key], mixed[key]) for key in plain) or draw == "shuffled"
+    assert (mixed["stages"] > 0).all(1).float().mean().item() == pytest.approx(0.4, abs=0.06)
+    assert ((mixed["stages"] > 0).all(1) == (mixed["stages"] > 0).any(1)).all()
     order = torch.tensor(halton_order(*read_manifest(code_folder)["grid"]))
-    along = [(batch["hidden"][:, order].long().diff(dim=1) >= 0).all(1).float().mean() for batch in (mixed, plain)]
-    assert (along[0] - along[1]).item() == pytest.approx(0.4 * (1 - along[1].item()), abs=0.06)
-    assert (all_of_them["hidden"][:, order].long().diff(dim=1) >= 0).all()
+    assert (all_of_them["stages"][:, order].diff(dim=1) >= 0).all() and (all_of_them["stages"] > 0).all()
 
 
 @pytest.mark.parametrize("name", ["tiny", "imagenet256-maskgit-large"])
@@ -120,7 +121,8 @@ def test_a_recipe_survives_its_json(name, tmp_path):
         ({"architecture": "gan", "sizes": {}}, "architecture must be one of pgm, maskgit, got 'gan'"),
         ({"architecture": "pgm", "sizes": {}, "labels": {"rate": 1}}, "labels has no setting 'rate'"),
         ({"architecture": "pgm", "sizes": {}, "draw": "any"}, "draw must be one of balanced, shuffled"),
-        ({"architecture": "pgm", "sizes": {}, "halton_share": 1.5}, r"halton_share must be in \[0, 1\], got 1.5"),
+        ({"architecture": "pgm", "sizes": {}, "staged_share": 1.5}, r"staged_share must be in \[0, 1\], got 1.5"),
+        ({"architecture": "maskgit", "sizes": {}, "staged_share": 0.5}, "staged_share must be 0 for maskgit, got 0.5"),
     ],
 )
 def test_a_recipe_file_that_cannot_be_is_one_sentence(values, says, tmp_path):
