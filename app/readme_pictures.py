@@ -25,7 +25,7 @@ CLASSES = (
     *("fruit", "meal", "boat", "clock or time", "writing tool", "lock or key"),
 )
 SEED = 0  # of all pictures
-CHOSEN = (("smiling face", "emojione"), ("heart", "noto"), ("lock or key", "emojione"), ("clock or time", "noto-v1"))
+CHOSEN = (("smiling face", "noto"), ("heart", "twemoji"), ("lock or key", "fluent-3d"), ("clock or time", "noto-v1"))
 SIDE, GAP = 160, 12  # pixels of the reveal
 WINDOW = {"width": 1280, "height": 900}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -90,8 +90,10 @@ PICTURES = {"samples": draw_samples, "reveal": draw_reveal, "page": draw_page}
 def main() -> None:
     """Draw the pictures that were asked for, or all."""
     parser = argparse.ArgumentParser("python -m app.readme_pictures", description=main.__doc__)
-    parser.add_argument("pictures", nargs="*", choices=PICTURES, metavar="PICTURE", help=", ".join(PICTURES))
-    for name in parser.parse_args().pictures or PICTURES:
+    names = (*PICTURES, "all")  # Python 3.11 checks even an empty list of arguments against the choices
+    parser.add_argument("pictures", nargs="*", default="all", choices=names, metavar="PICTURE", help=", ".join(names))
+    asked = parser.parse_args().pictures
+    for name in PICTURES if "all" in asked else asked:
         PICTURES[name]()
 
 
