@@ -17,6 +17,7 @@ from PIL import Image
 from torch_fidelity import register_feature_extractor
 from torch_fidelity.registry import FEATURE_EXTRACTORS_REGISTRY
 
+from pgm_image import registry
 from pgm_image.__main__ import main as image_main
 from pgm_image.__main__ import parser_for
 from tests.pgm_image.fidelity_run import EXTRACTOR, MeanColour
@@ -201,7 +202,8 @@ def test_the_bundled_model_is_evaluated_without_a_download(tmp_path, monkeypatch
         Path("real/anything").mkdir(parents=True, exist_ok=True)
         picture(index).resize((64, 64)).save(f"real/anything/{index}.png")
     run(put(one("Evaluate", "efficientnet-lite0"), reference="real", samples="10"), "--steps", "2")
-    assert "| halton | 2 | 1.5 | 10 |" in capsys.readouterr().out
+    recommended = registry.model_info(registry.DEFAULT_MODEL).recommended
+    assert f"| halton | 2 | {recommended['guidance_scale']} | 10 |" in capsys.readouterr().out
     assert "torch-fidelity" in Path("emoji.json").read_text()
 
 
