@@ -2,6 +2,8 @@
 
 import io
 import os
+import re
+import socket
 import subprocess
 import sys
 import time
@@ -109,11 +111,12 @@ def test_no_bundled_model_is_one_clear_sentence(tmp_path, monkeypatch):
         build()
 
 
+RUNNING = re.compile(r"Running on local URL:\s+(http://127\.0\.0\.1:\d+)")
 GRADIO = "import sys; from gradio.cli import cli; sys.argv = ['gradio', 'app.py']; cli()"
 
 
 @pytest.mark.parametrize("command", [["app.py"], ["-c", GRADIO]], ids=["python", "gradio"])
-def test_both_ways_of_starting_serve_the_page(assets, tmp_path, command):
+def test_both_ways_of_starting_serve_the_page_even_where_the_port_is_taken(assets, tmp_path, command):
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
@@ -121,25 +124,28 @@ def test_both_ways_of_starting_serve_the_page(assets, tmp_path, command):
         "from pgm_image import registry\n"
         f"registry.ASSETS = Path({str(assets)!r})\n"
     )
-    port = 20_000 + os.getpid() % 20_000 + (1 if GRADIO in command else 0)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "GRADIO_SERVER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    taken = socket.create_server(("127.0.0.1", 0))
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(tmp_path),
+        "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": "1",
+        "GRADIO_SERVER_PORT": str(taken.getsockname()[1]),
+    }
     log = open(tmp_path / "log.txt", "w+")  # noqa: SIM115  outlives the process
     process = subprocess.Popen(
         [sys.executable, *command], cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
     )
     try:
-        answer = None
-        for _ in range(240):
-            try:
-                answer = httpx.get(f"http://127.0.0.1:{port}/config", timeout=5)
-                break
-            except httpx.TransportError:
-                assert process.poll() is None, Path(log.name).read_text()
-                time.sleep(0.25)
-        assert answer is not None, Path(log.name).read_text()
+        deadline = time.monotonic() + 180
+        while (address := RUNNING.search(Path(log.name).read_text())) is None:
+            assert process.poll() is None and time.monotonic() < deadline, Path(log.name).read_text()
+            time.sleep(0.25)
+        answer = httpx.get(f"{address[1]}/config", timeout=60)
         assert answer.json()["title"] == "PGM image"
     finally:
         os.killpg(process.pid, 15)
         process.wait(20)
+        taken.close()
         log.close()
     assert "Traceback" not in Path(log.name).read_text()
