@@ -41,12 +41,14 @@ def training_loss(
     classes: Tensor,
     styles: Tensor | None = None,
     stages: Tensor | None = None,
+    positions: Tensor | None = None,
 ) -> Tensor:
     """Loss of either architecture on the same batch.
 
     codes: (B, L) int64; hidden: (B, L) bool, True = group 1 (partition) or masked (masked transformer);
-    classes, styles: (B,) int64 with -1 = null; stages: (B, L) int64 as in `pgm.partitioning.visibility`, for partition
-    transformers, or None. Raises TypeError for another model and ValueError for stages that it cannot have.
+    classes, styles: (B,) int64 with -1 = null. For partition transformers only, or None: stages (B, L) int64 as in
+    `pgm.partitioning.visibility`; positions (L,) int64 of the codes, from 0, where these are some of all. Raises
+    TypeError for another model and ValueError for what it cannot have.
     """
     inner = getattr(model, "module", model)  # a distributed wrapper
     inner = getattr(inner, "_orig_mod", inner)  # a compiled one
@@ -56,10 +58,14 @@ def training_loss(
         groups = torch.cat((torch.zeros_like(bos, dtype=torch.bool), hidden), dim=1)
         if stages is not None:
             stages = torch.cat((torch.zeros_like(bos), stages), dim=1)
-        return partition_cross_entropy(model(tokens, groups, classes, styles, stages), tokens, inner.config.mask_id)
+        if positions is not None:
+            positions = F.pad(positions + 1, (1, 0))
+        logits = model(tokens, groups, classes, styles, stages, positions)
+        return partition_cross_entropy(logits, tokens, inner.config.mask_id)
     if isinstance(inner, MaskedTransformer):
-        if stages is not None:
-            raise ValueError("stages are for partition transformers, got them with a masked transformer")
+        for name, value in (("stages", stages), ("positions", positions)):
+            if value is not None:
+                raise ValueError(f"{name} are for partition transformers, got them with a masked transformer")
         masked = torch.where(hidden, inner.config.mask_id, codes)
         return masked_cross_entropy(model(masked, classes, styles), codes)
     raise TypeError(f"no objective for {type(inner).__name__}")

@@ -206,12 +206,14 @@ class PartitionTransformer(nn.Module):
         classes: Tensor,
         styles: Tensor | None = None,
         stages: Tensor | None = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
         """Predict every token from the other group, or from what is known before its stage.
 
         tokens: (B, 1 + L) int64, BOS first, all true; groups: (B, 1 + L) in {0, 1}; classes, styles: (B,) as in
-        `condition`; stages: (B, 1 + L) int64 as in `visibility`, BOS at 0, or None. Returns logits (B, 1 + L, V); the
-        logits of a position depend on tokens of the other group only, in staged rows on those of earlier stages only.
+        `condition`; stages: (B, 1 + L) int64 as in `visibility`, BOS at 0, or None; positions: (1 + L,) int64 where the
+        tokens are some of all, BOS at 0, or None. Returns logits (B, 1 + L, V); the logits of a position depend on
+        tokens of the other group only, in staged rows on those of earlier stages only.
         Raises ValueError for stages where decoder layers or queries mix more than that.
         """
         condition = self.condition(classes, styles)
@@ -231,8 +233,10 @@ class PartitionTransformer(nn.Module):
             if stages is not None:  # the sampler has the registers of group 0 from the start, the others never
                 late = torch.where(first, tokens.shape[1], 0) * (stages > 0).any(1, keepdim=True)
                 stages = torch.cat((late, stages), dim=1)
-        positions = torch.arange(hidden.shape[1], device=tokens.device)  # (L',) internal
-        angles = self.rotary_emb(positions, hidden.dtype)
+        internal = torch.arange(hidden.shape[1], device=tokens.device)  # (L',)
+        if positions is not None:
+            internal = torch.cat((internal[:registers], positions + registers))
+        angles = self.rotary_emb(internal, hidden.dtype)
         same, other = visibility(groups, stages)  # (B, L', L')
         for block in self.encoder.blocks:
             hidden = block(hidden, block.modulation(condition), angles, same[:, None], backend)
@@ -244,7 +248,7 @@ class PartitionTransformer(nn.Module):
         if swap.depends_on_memory:
             per_group = swap.summary(hidden, torch.stack((groups, ~groups), dim=1))  # (B, 2, D): for group 0, group 1
             summary = per_group.gather(1, groups[:, drop:, None].long().expand(-1, -1, per_group.shape[-1]))
-        x = swap(swap.queries(positions[drop:], summary), hidden, query_angles, angles, other, backend)
+        x = swap(swap.queries(internal[drop:], summary), hidden, query_angles, angles, other, backend)
         for layer in self.decoder.layers:
             if isinstance(layer, CrossAttentionBlock):
                 x = layer(x, hidden, layer.modulation(condition), query_angles, angles, other, backend)

@@ -97,7 +97,11 @@ def uniforms_at(seed: int, start: int, count: int, width: int) -> np.ndarray:
 
 
 class CodeBatches:
-    """Batches {"codes", "hidden", "classes", "styles", perhaps "stages"} for `pgm.objectives.training_loss`."""
+    """Batches {"codes", "hidden", "classes", "styles", perhaps "stages", "positions"} for `training_loss`.
+
+    With `beginnings` forward passes take turns: one of whole rows, then one for each beginning. Its rows are all staged
+    and hold only the first so many codes in Halton order, and there are as many more rows as makes as many codes.
+    """
 
     def __init__(
         self,
@@ -110,12 +114,14 @@ class CodeBatches:
         draw: str = "balanced",
         processes: int = 1,
         staged_share: float = 0.0,
+        beginnings: tuple[int, ...] = (),
     ):
         """folder: code shards of `tokenizer encode`. draw: see `Recipe.draw`; with "shuffled" all `processes` together
         see the same rows, groups and dropped labels at a step, however many they are and in however many passes.
-        staged_share: of the rows, which are staged along the Halton order instead of split into groups at random.
+        staged_share: of the whole rows, which are staged along the Halton order instead of split into groups at random.
+        beginnings: numbers of codes.
 
-        Raises ValueError when the folder has no such split, or nothing in it.
+        Raises ValueError when the folder has no such split, or nothing in it, and for a beginning of all codes or more.
         """
         shards = [(codes, labels) for codes, labels in read_codes(folder, split) if len(codes)]
         if not shards:
@@ -124,41 +130,61 @@ class CodeBatches:
         self.labels = np.concatenate([labels for _, labels in shards])  # (N, 4)
         self.batch_size, self.seed, self.processes = batch_size, seed, processes
         self.dropout, self.mask_schedule = dropout or LabelDropout(), mask_schedule
-        self.staged_share = staged_share
-        self._stages = Stages(torch.tensor(halton_order(*read_manifest(folder)["grid"])), mask_schedule)
+        self.staged_share, self.beginnings = staged_share, beginnings
+        length = self.codes.width
+        if any(not 0 < count < length for count in beginnings):
+            raise ValueError(f"beginnings must be from 1 to {length - 1} of {length} codes, got {beginnings}")
+        self._rows = [batch_size, *(batch_size * length // count for count in beginnings)]  # of the passes
+        self._order = torch.tensor(halton_order(*read_manifest(folder)["grid"]))
+        self._stages = Stages(self._order, mask_schedule)
         self._shuffled = ShuffledRows(len(self.codes), seed) if draw == "shuffled" else None
         self._sampler = BalancedSampler(*self.labels.T) if draw == "balanced" else None
 
+    @property
+    def rows_per_pass(self) -> float:
+        """Rows that a process sees in a forward pass, on average over whole rows and beginnings."""
+        return sum(self._rows) / len(self._rows)
+
     def __call__(self, index: int, process: int = 0) -> dict[str, Tensor]:
         """Batch of forward pass `index` of a process, the same whenever it is asked for."""
-        return self._shuffled_batch(index, process) if self._shuffled else self._balanced_batch(index, process)
+        turn = index % len(self._rows)
+        share = 1.0 if turn else self.staged_share
+        batch = (self._shuffled_batch if self._shuffled else self._balanced_batch)(index, process, turn, share)
+        if not turn:
+            return batch
+        first = self._order[: self.beginnings[turn - 1]]
+        shortened = {name: batch[name][:, first] for name in ("codes", "hidden", "stages")}
+        return {**batch, **shortened, "positions": first}
 
-    def _balanced_batch(self, index: int, process: int) -> dict[str, Tensor]:
+    def _balanced_batch(self, index: int, process: int, turn: int, staged_share: float) -> dict[str, Tensor]:
         rng = np.random.default_rng([self.seed, index, process])
-        rows = self._sampler.draw(self.batch_size, rng)
+        rows = self._sampler.draw(self._rows[turn], rng)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         codes, classes, styles = self._read(rows)
         classes, styles = self.dropout.apply(classes, styles, generator)
         length = codes.shape[1]
         hidden = draw_groups(len(codes), length, generator, self.mask_schedule)
         batch = {"codes": codes, "hidden": hidden, "classes": classes, "styles": styles}
-        return self._staged(batch, *torch.rand(2, len(codes), generator=generator)) if self.staged_share else batch
+        if not staged_share:
+            return batch
+        return self._staged(batch, staged_share, *torch.rand(2, len(codes), generator=generator))
 
-    def _shuffled_batch(self, index: int, process: int) -> dict[str, Tensor]:
-        start = (index * self.processes + process) * self.batch_size
-        codes, classes, styles = self._read(self._shuffled.take(start, self.batch_size))
+    def _shuffled_batch(self, index: int, process: int, turn: int, staged_share: float) -> dict[str, Tensor]:
+        before = index // len(self._rows) * sum(self._rows) + sum(self._rows[:turn])  # rows of a process
+        start = before * self.processes + process * self._rows[turn]
+        codes, classes, styles = self._read(self._shuffled.take(start, self._rows[turn]))
         length = codes.shape[1]
-        extra = 2 if self.staged_share else 0  # without staged rows all others stay what they are
+        extra = 2 if staged_share else 0  # without staged rows all others stay what they are
         u = torch.from_numpy(uniforms_at(self.seed, start, len(codes), 2 + length + extra))
         classes, styles = self.dropout.drop(classes, styles, u[:, 0])
         hidden_share = mask_probabilities(self.mask_schedule, u[:, 1])
         hidden = u[:, 2 : 2 + length] < hidden_share[:, None]
         batch = {"codes": codes, "hidden": hidden, "classes": classes, "styles": styles}
-        return self._staged(batch, u[:, -2], u[:, -1]) if extra else batch
+        return self._staged(batch, staged_share, u[:, -2], u[:, -1]) if extra else batch
 
-    def _staged(self, batch: dict[str, Tensor], chosen: Tensor, steps: Tensor) -> dict[str, Tensor]:
+    def _staged(self, batch: dict[str, Tensor], share: float, chosen: Tensor, steps: Tensor) -> dict[str, Tensor]:
         """The batch with stages, given two uniforms a row: whether it is staged, and in how many steps."""
-        stages = torch.where(chosen[:, None] < self.staged_share, self._stages.at(steps), 0)
+        stages = torch.where(chosen[:, None] < share, self._stages.at(steps), 0)
         return {**batch, "stages": stages}
 
     def _read(self, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""`python -m pgm_image export`: a training run and its tokenizer become a model folder that `load` takes."""
+"""`python -m pgm_image export`: training runs and their tokenizer become a model folder that `load` takes."""
 
 import argparse
 import json
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from pgm.averaging import average
 from pgm.models import load_model
 from pgm.partition_transformer import PartitionTransformer
 from pgm_image.model_info import ModelInfo
@@ -16,7 +17,14 @@ from tokenizer.vqgan import VQGAN
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("--run", required=True, type=Path, help="folder of the training run")
+    parser.add_argument(
+        "--run",
+        required=True,
+        type=Path,
+        nargs="+",
+        help="folder of the training run; of several, each started from the one before, the weights are averaged",
+    )
+    parser.add_argument("--shares", type=float, nargs="+", help="of the runs in the average (default: equal)")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer folder that made the codes")
     parser.add_argument("--data", required=True, type=Path, help="the code shards it was trained on")
     parser.add_argument("--out", required=True, type=Path, help="folder to write")
@@ -31,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write model_index.json, transformer/ and tokenizer/."""
     manifest = read_manifest(args.data)
-    transformer = load_model(args.run / "export")
+    shares = args.shares or [1 / len(args.run)] * len(args.run)
+    transformer = average([load_model(run / "export") for run in args.run], shares)
     tokenizer = VQGAN.from_pretrained(args.tokenizer)
     settings = json.loads(args.settings.read_text()) if args.settings else {}
     grid = tuple(manifest["grid"])

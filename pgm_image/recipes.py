@@ -27,6 +27,7 @@ class Recipe:
     labels: LabelDropout = field(default_factory=LabelDropout)
     mask_schedule: str = "arccos"
     staged_share: float = 0.0  # of rows, staged along the Halton order instead of split into groups (pgm.partitioning)
+    beginnings: tuple[int, ...] = ()  # passes of rows that end after so many codes (pgm_image.code_batches)
     epochs: int = 0  # stop after so many passes over the data, though the rate's schedule goes on; 0: at `steps`
 
     def __post_init__(self) -> None:
@@ -35,8 +36,9 @@ class Recipe:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
         if not 0 <= self.staged_share <= 1:
             raise ValueError(f"staged_share must be in [0, 1], got {self.staged_share!r}")
-        if self.staged_share and self.architecture != "pgm":
-            raise ValueError(f"staged_share must be 0 for {self.architecture}, got {self.staged_share!r}")
+        for name, none in (("staged_share", 0), ("beginnings", ())):
+            if (value := getattr(self, name)) and self.architecture != "pgm":
+                raise ValueError(f"{name} must be {none} for {self.architecture}, got {value!r}")
 
     def model_config(self, grid: tuple[int, int], codebook_size: int, classes: int, styles: int) -> ModelConfig:
         """Config of the model for data with this grid, codebook and numbers of labels."""

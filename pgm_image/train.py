@@ -37,6 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of the rows that are staged along the Halton order, as a sampler that encodes each code once meets "
         "them; the others are split into groups at random (default: the recipe's)",
     )
+    parser.add_argument(
+        "--beginnings",
+        type=int,
+        nargs="*",
+        metavar="CODES",
+        help="also passes of staged rows that end after so many codes in Halton order, in turn with whole rows; "
+        "with an --accumulation of one more than these, every step makes each once (default: the recipe's)",
+    )
     parser.add_argument("--out", required=True, type=Path, help="folder of the run; goes on if it holds a checkpoint")
     parser.add_argument("--tokenizer", type=Path, help="tokenizer folder, to draw sample sheets while training")
     parser.add_argument(
@@ -51,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
         torch.set_num_threads(args.threads)
     recipe = with_arguments(find_recipe(args.recipe), args)
     staged_share = recipe.staged_share if args.staged_share is None else args.staged_share
-    recipe = replace(recipe, draw=args.draw or recipe.draw, staged_share=staged_share)
+    beginnings = recipe.beginnings if args.beginnings is None else tuple(args.beginnings)
+    recipe = replace(recipe, draw=args.draw or recipe.draw, staged_share=staged_share, beginnings=beginnings)
     training = recipe.training
     manifest = read_manifest(args.data)
     config = recipe.model_config(
@@ -70,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
         dropout=recipe.labels,
         processes=processes,
         staged_share=recipe.staged_share,
+        beginnings=recipe.beginnings,
         **rows,
     )
     held_out = None
@@ -82,13 +92,13 @@ def run(args: argparse.Namespace) -> int:
         return {"held_out_loss": mean_loss(averaged, held_out(0), _loss)} if held_out else {}
 
     trainer = Trainer(model, _loss, train, training, args.out, report)
-    per_step = training.batch_size * training.accumulation * processes
+    per_step = round(train.rows_per_pass * training.accumulation * processes)
     until = args.until or recipe.last_step(len(train.codes), per_step)
     if trainer.accelerator.is_main_process:
         write_recipe(args.out, args.recipe, recipe)
         print(
             f"{args.recipe}: {trainer.parameters:,} parameters, {len(train.codes):,} training images, "
-            f"{per_step} a step ({processes} processes x {training.batch_size} x {training.accumulation} passes), "
+            f"{per_step} a step ({processes} processes x {train.rows_per_pass:g} x {training.accumulation} passes), "
             f"{trainer.config.precision}, from step {trainer.step} to {until}"
         )
     finished = trainer.run(until)

@@ -46,10 +46,24 @@ def test_masked_loss_counts_all_positions(masked):
     torch.testing.assert_close(loss, F.cross_entropy(model(codes, torch.tensor([0]))[0], codes[0]))
 
 
-def test_stages_are_for_partition_transformers(masked):
+@pytest.mark.parametrize("what", ["stages", "positions"])
+def test_stages_and_positions_are_for_partition_transformers(what, masked):
     codes = torch.arange(16)[None] % 12
-    with pytest.raises(ValueError, match="stages are for partition transformers"):
-        training_loss(masked(), codes, codes % 2 == 0, torch.tensor([0]), stages=torch.ones_like(codes))
+    with pytest.raises(ValueError, match=f"{what} are for partition transformers"):
+        training_loss(masked(), codes, codes % 2 == 0, torch.tensor([0]), **{what: torch.ones_like(codes)})
+
+
+@torch.no_grad()
+def test_the_loss_of_some_codes_is_theirs_in_the_whole_row(partition):
+    model, codes, stages = partition(), torch.arange(16)[None] % 12, torch.arange(16, 0, -1)[None]
+    hidden, first = codes % 2 == 0, torch.arange(15, 9, -1)  # codes of the last positions are known first
+    begun = training_loss(
+        model, codes[:, first], hidden[:, first], torch.tensor([2]), stages=stages[:, first], positions=first
+    )
+    tokens = torch.cat((torch.tensor([[13]]), codes), 1)
+    logits = model(tokens, torch.zeros_like(tokens), torch.tensor([2]), stages=F.pad(stages, (1, 0)))[0, 1 + first]
+    logits[:, model.config.mask_id] = -torch.inf
+    torch.testing.assert_close(begun, F.cross_entropy(logits, codes[0, first]))
 
 
 def test_wrapped_models_are_seen_through(partition):

@@ -86,6 +86,24 @@ def test_staged_rows_see_earlier_stages_only_and_leave_split_rows_alone(partitio
     assert (moved[1] == 0).all() and (moved[0, stages[0] <= 2] == 0).all() and (moved[0, stages[0] > 2] > 1e-4).all()
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("registers", [0, 2])
+def test_a_staged_beginning_is_what_it_is_in_the_whole_row(partition, registers):
+    model = partition(registers=registers, encoder_layers=2, decoder_layers=2)
+    generator = torch.Generator().manual_seed(5)
+    codes, order = torch.randint(0, 12, (2, 16), generator=generator), torch.randperm(16, generator=generator)
+    stages = torch.stack([torch.arange(16).div(size, rounding_mode="floor")[order.argsort()] + 1 for size in (1, 4)])
+    first, bos = order[:8], torch.full((2, 1), 13)
+
+    def logits(where: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
+        tokens, stage = (torch.cat((begin, t[:, where]), 1) for begin, t in ((bos, codes), (0 * bos, stages)))
+        return model(tokens, torch.zeros_like(tokens), torch.tensor([1, -1]), stages=stage, positions=positions)
+
+    whole, beginning = logits(torch.arange(16), None), logits(first, torch.cat((torch.tensor([0]), first + 1)))
+    assert_close(beginning[:, 1:], whole[:, 1 + first])
+    assert_close(logits(torch.arange(16), torch.arange(17)), whole)
+
+
 def test_a_staged_loss_has_finite_gradients(partition):
     model, codes = partition(encoder_layers=2), torch.arange(16)[None].expand(2, -1) % 12
     stages = torch.stack((torch.arange(1, 17), torch.zeros(16, dtype=torch.int64)))

@@ -15,7 +15,7 @@ from pgm_image.__main__ import main
 from pgm_image.code_batches import CodeBatches, LabelDropout, MappedCodes, ShuffledRows, uniforms_at
 from pgm_image.public_models import PUBLIC_MODELS
 from pgm_image.recipes import RECIPES, find_recipe
-from tokenizer.shards import read_manifest
+from tokenizer.shards import read_codes, read_manifest
 
 IMAGENET = {
     "imagenet256-pgm-12-12": "imagenet256-pgm-12-12",
@@ -108,10 +108,50 @@ def test_a_share_of_the_rows_is_staged_along_the_halton_order(draw, code_folder)
     assert (all_of_them["stages"][:, order].diff(dim=1) >= 0).all() and (all_of_them["stages"] > 0).all()
 
 
+@pytest.mark.parametrize("draw", ["balanced", "shuffled"])
+def test_passes_of_beginnings_take_turns_with_whole_rows(draw, code_folder):
+    grid = read_manifest(code_folder)["grid"]
+    length, order = grid[0] * grid[1], torch.tensor(halton_order(*grid))
+    half, quarter = length // 2, length // 4
+    plain, begun = (
+        CodeBatches(code_folder, 8, draw=draw, beginnings=beginnings) for beginnings in ((), (quarter, half))
+    )
+    assert draw == "shuffled" or all(torch.equal(plain(3)[name], begun(3)[name]) for name in plain(3))
+    assert [batch["codes"].shape for batch in map(begun, range(3, 6))] == [(8, length), (32, quarter), (16, half)]
+    assert all(
+        batch["codes"].shape == batch[name].shape for batch in (begun(1), begun(2)) for name in ("hidden", "stages")
+    )
+    assert "positions" not in begun(0) and torch.equal(begun(4)["positions"], order[:quarter])
+    assert (begun(4)["stages"] > 0).all() and (begun(4)["stages"].diff(dim=1) >= 0).all()
+    assert not torch.equal(begun(1)["codes"], begun(4)["codes"])
+    with pytest.raises(
+        ValueError, match=rf"beginnings must be from 1 to {length - 1} of {length} codes, got \({length},\)"
+    ):
+        CodeBatches(code_folder, 8, draw=draw, beginnings=(length,))
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_epoch_of_whole_rows_and_beginnings_meets_every_row_once(processes, code_folder):
+    grid = read_manifest(code_folder)["grid"]
+    first = torch.tensor(halton_order(*grid))[: grid[0] * grid[1] // 2]
+    batches = CodeBatches(code_folder, 1, draw="shuffled", processes=processes, beginnings=(len(first),))
+    assert batches.rows_per_pass == 1.5
+    met, index = torch.empty(0, len(first), dtype=torch.int64), 0
+    while len(met) < len(batches.codes):
+        for process in range(processes):
+            codes = batches(index, process)["codes"]
+            met = torch.cat((met, codes if index % 2 else codes[:, first]))
+        index += 1
+    rows = torch.from_numpy(np.concatenate([codes for codes, _ in read_codes(code_folder, "train")]).astype(np.int64))
+    assert sorted(met[: len(rows)].tolist()) == sorted(rows[:, first].tolist())
+
+
 @pytest.mark.parametrize("name", ["tiny", "imagenet256-maskgit-large"])
 def test_a_recipe_survives_its_json(name, tmp_path):
-    write_recipe(tmp_path, name, RECIPES[name])
-    assert find_recipe(str(tmp_path / "recipe.json")) == RECIPES[name]
+    begun = replace(RECIPES["tiny"], staged_share=0.3, beginnings=(4, 8))
+    for recipe in (RECIPES[name], begun):
+        write_recipe(tmp_path, name, recipe)
+        assert find_recipe(str(tmp_path / "recipe.json")) == recipe
 
 
 @pytest.mark.parametrize(
@@ -123,6 +163,10 @@ def test_a_recipe_survives_its_json(name, tmp_path):
         ({"architecture": "pgm", "sizes": {}, "draw": "any"}, "draw must be one of balanced, shuffled"),
         ({"architecture": "pgm", "sizes": {}, "staged_share": 1.5}, r"staged_share must be in \[0, 1\], got 1.5"),
         ({"architecture": "maskgit", "sizes": {}, "staged_share": 0.5}, "staged_share must be 0 for maskgit, got 0.5"),
+        (
+            {"architecture": "maskgit", "sizes": {}, "beginnings": [64]},
+            r"beginnings must be \(\) for maskgit, got \(64,\)",
+        ),
     ],
 )
 def test_a_recipe_file_that_cannot_be_is_one_sentence(values, says, tmp_path):

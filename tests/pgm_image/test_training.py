@@ -53,6 +53,28 @@ def test_train_export_and_generate(code_folder, pipeline, tmp_path):
     assert [0, 2] in index["unseen"]  # style u has no picture at all
 
 
+def test_runs_of_beginnings_are_averaged_with_what_they_started_from(code_folder, pipeline, tmp_path, capsys):
+    pipeline.tokenizer.save_pretrained(tmp_path / "vq")
+    first, second, model = tmp_path / "first", tmp_path / "second", tmp_path / "model"
+    train = ["train", "--recipe", "tiny", "--data", str(code_folder), "--steps", "4"]
+    assert main([*train, "--out", str(first)]) == 0
+    begun = ["--staged-share", "0.3", "--beginnings", "4", "8", "--accumulation", "3"]
+    assert main([*train, "--out", str(second), "--start-from", str(first / "export"), *begun]) == 0
+    assert json.loads((second / "recipe.json").read_text())["beginnings"] == [4, 8]
+    assert "28 a step" in capsys.readouterr().out  # 4 whole rows, 16 of a quarter, 8 of a half
+    export = ["export", "--tokenizer", str(tmp_path / "vq"), "--data", str(code_folder), "--out", str(model)]
+    export += ["--dtype", "float32", "--run", str(first), str(second)]
+    assert main([*export, "--shares", "0.4", "0.6"]) == 0
+    before, after, averaged = (
+        load_model(path).output_layer.linear.weight
+        for path in (first / "export", second / "export", model / "transformer")
+    )
+    torch.testing.assert_close(averaged, 0.4 * before + 0.6 * after)
+    assert not torch.equal(before, after)
+    assert main([*export, "--shares", "0.4"]) == 2
+    assert "shares must be as many as models, got 1 for 2" in capsys.readouterr().err
+
+
 def test_a_run_can_start_from_a_shallower_model(code_folder, tmp_path):
     small = ["train", "--recipe", "tiny", "--data", str(code_folder), "--steps", "3"]
     assert main([*small, "--out", str(tmp_path / "small")]) == 0
