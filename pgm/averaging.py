@@ -8,9 +8,11 @@ import math
 from collections.abc import Sequence
 from copy import deepcopy
 
+import torch
 from torch import nn
 
 
+@torch.no_grad()
 def average(models: Sequence[nn.Module], shares: Sequence[float]) -> nn.Module:
     """A new model whose floating-point weights are the sum of share * weights; all else is the last one's.
 
@@ -25,11 +27,7 @@ def average(models: Sequence[nn.Module], shares: Sequence[float]) -> nn.Module:
         if model.config != averaged.config:
             raise ValueError(f"models to average must be alike, got {model.config} and {averaged.config}")
     states = [model.state_dict() for model in models]
-    mixed = {
-        key: sum(share * state[key].float() for share, state in zip(shares, states, strict=True)).to(value.dtype)
-        if value.is_floating_point()
-        else value
-        for key, value in averaged.state_dict().items()
-    }
-    averaged.load_state_dict(mixed)
+    for key, value in averaged.state_dict().items():  # one tensor at a time: large models fit once more, not twice
+        if value.is_floating_point():
+            value.copy_(sum(share * state[key].float() for share, state in zip(shares, states, strict=True)))
     return averaged
