@@ -11,12 +11,13 @@ from pgm.guidance import guidance_schedule_names
 from pgm.orders import order_names
 from pgm.predictors import VisibleLength
 from pgm.refinement import MOST_STEPS
+from pgm.sampling import RefineScore
 from pgm.schedules import schedule_names
 
 LARGEST_SEED = 2**53 - 1  # beyond it a browser's number field loses digits
 RARE = (
     "guidance_schedule", "top_p", "confidence_temperature", "temperature_warmup", "temperature_anneal",
-    "resample_known", "refine_share", "refine_steps", "encoder_refresh", "visible_length",
+    "resample_known", "refine_share", "refine_steps", "refine_score", "encoder_refresh", "visible_length",
 )  # fmt: skip
 
 
@@ -49,6 +50,7 @@ class Settings:
     resample_known: bool | None = None
     refine_share: float | None = None
     refine_steps: int | None = None
+    refine_score: str | None = None
     encoder_refresh: int | None = None
     visible_length: str | None = None
 
@@ -137,6 +139,7 @@ def _checked_rare(settings: Settings, limits: Limits) -> dict[str, Any]:
         "resample_known": switch,
         "refine_share": lambda name, value: number(name, value, 0.01, 1),
         "refine_steps": lambda name, value: whole(name, value, 1, min(MOST_STEPS, limits.max_steps)),
+        "refine_score": lambda name, value: one_of(name, value, get_args(RefineScore)),
         "encoder_refresh": lambda name, value: whole(name, value, 1, limits.max_steps),
         "visible_length": lambda name, value: one_of(name, value, get_args(VisibleLength)),
     }

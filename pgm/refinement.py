@@ -3,21 +3,24 @@
 A parallel sampler draws the codes of a step without seeing one another, so some do not fit. A partition transformer
 predicts each of two groups from the other, which also says how well a finished code fits. Related: Token-Critic
 (arXiv 2209.04439), discrete predictor-corrector sampling (Lezama et al., ICLR 2023), remasking (arXiv 2503.00307).
+
+Scores: how likely a code is, or how much less surprising than was to be expected where it stands. By likelihood alone
+rich places are redrawn again and again, for nothing is likely there, and flat ones never.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
-from pgm.arguments import share, whole_number
+from pgm.arguments import one_of, share, whole_number
 from pgm.choosing import suppress
 from pgm.noise import Noise, draw_noise
 from pgm.plans import DRAWN_SCHEDULES
 from pgm.predictors import Clean, Predictor
-from pgm.sampling import SamplingConfig, Step, planned_steps, sample
+from pgm.sampling import RefineScore, SamplingConfig, Step, planned_steps, sample
 
 MOST_ROUNDS = 64
 MOST_STEPS = 64
@@ -33,10 +36,10 @@ def sample_and_refine(
 ) -> Iterator[Step]:
     """`sample`, followed by `config.refine_rounds` rounds in which codes are taken back and drawn again.
 
-    Each round takes back the codes that the others make least likely, `config.refine_share` of the generated ones in
-    the first round and linearly fewer in the later ones, and generates them in `config.refine_steps` steps with
-    constant guidance and temperature. Codes given in `known_codes` (B, L) are never taken back. noise: with as many
-    `rounds`. Steps are counted through; those of round r say so in `Step.round`.
+    Each round takes back the codes that fit the others worst by `config.refine_score`, `config.refine_share` of the
+    generated ones in the first round and linearly fewer in the later ones, and generates them in `config.refine_steps`
+    steps with constant guidance and temperature. Codes given in `known_codes` (B, L) are never taken back. noise: with
+    as many `rounds`. Steps are counted through; those of round r say so in `Step.round`.
     """
     step = None
     generated = torch.ones_like(noise.codes, dtype=torch.bool) if known_codes is None else known_codes.cpu() < 0
@@ -48,8 +51,8 @@ def sample_and_refine(
     again = redraw_config(config)
     for index in range(config.refine_rounds if later else 0):
         own = noise.rounds[index]
-        fit, ran = log_likelihoods(predictor, step.codes, generated, own.order.to(device))
-        hidden = least_likely(fit, _counts(config, index, wanted).to(device))
+        fit, ran = fits(predictor, step.codes, generated, own.order.to(device), config.refine_score)
+        hidden = worst(fit, _counts(config, index, wanted).to(device))
         before = replace(
             step, computed=step.computed + ran, computed_masked=step.computed_masked + 2 * (predictor.length + 1)
         )
@@ -64,6 +67,7 @@ def refinement_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
         "refine_rounds": whole_number("refine_rounds", settings.get("refine_rounds", 0), 0, MOST_ROUNDS),
         "refine_share": share("refine_share", settings.get("refine_share", usual.refine_share)),
         "refine_steps": whole_number("refine_steps", settings.get("refine_steps", usual.refine_steps), 1, MOST_STEPS),
+        "refine_score": one_of("refine_score", settings.get("refine_score", usual.refine_score), get_args(RefineScore)),
     }
 
 
@@ -103,12 +107,16 @@ def redraw_config(config: SamplingConfig) -> SamplingConfig:
     )
 
 
-def log_likelihoods(predictor: Predictor, codes: Tensor, generated: Tensor, order: Tensor) -> tuple[Tensor, int]:
-    """How likely the other codes make each generated one, and the token positions that this ran per image.
+def fits(
+    predictor: Predictor, codes: Tensor, generated: Tensor, order: Tensor, score: RefineScore = "likelihood"
+) -> tuple[Tensor, int]:
+    """How well each generated code fits the others, and the token positions that this ran per image.
 
     codes: (B, L) int64, all known; generated: (B, L) bool; order: (B, L), whose ranks split the generated codes of a
-    row into two halves. Each half is predicted, without guidance, from all codes but itself. Returns (B, L) float32
-    log-likelihoods, infinite where nothing was generated.
+    row into two halves. Each half is predicted, without guidance, from all codes but itself. score: "likelihood", log p
+    of the code, or "typicality", log p plus the entropy of the distribution: minus the surprise beyond the expected one
+    (locally typical sampling, arXiv 2202.00666, takes the magnitude; here a code likelier than expected is no fault).
+    Returns (B, L) float32 in nats, infinite where nothing was generated.
     """
     ranks = order.masked_fill(~generated, torch.inf).argsort(dim=1).argsort(dim=1)  # generated ones come first
     first = generated & (ranks < (generated.sum(1, keepdim=True) + 1) // 2)
@@ -123,13 +131,15 @@ def log_likelihoods(predictor: Predictor, codes: Tensor, generated: Tensor, orde
         logits, _ = predictor.predict(clean, queries, query_lengths, guided=False)
         log_p = suppress(logits, predictor.special_ids).log_softmax(-1)
         found = log_p.gather(-1, codes.gather(1, queries)[..., None])[..., 0]  # (B, Q)
+        if score == "typicality":
+            found = found + torch.special.entr(log_p.exp()).sum(-1)
         valid = half.gather(1, queries)  # padding columns repeat positions that are not of this half
         fit = fit.scatter(1, queries, torch.where(valid, found, fit.gather(1, queries)))
         computed += predictor.cost(arrival.shape[1], queries.shape[1])
     return fit, computed
 
 
-def least_likely(fit: Tensor, counts: Tensor) -> Tensor:
+def worst(fit: Tensor, counts: Tensor) -> Tensor:
     """Mask (B, L) of the counts[b] smallest values of each row, of equal ones the first."""
     return fit.argsort(dim=1, stable=True).argsort(dim=1) < counts[:, None]
 

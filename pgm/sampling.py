@@ -20,6 +20,7 @@ from pgm.plans import PlanSchedule, count_plan
 from pgm.predictors import Clean, Predictor
 
 ConfidenceMode = Literal["linear", "warmup", "random", "none"]
+RefineScore = Literal["likelihood", "typicality"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class SamplingConfig:
     refine_rounds: int = 0  # how often unlikely codes are taken back and drawn anew at the end (`pgm.refinement`)
     refine_share: float = 0.4  # of the generated codes, in the first round; linearly fewer in later ones
     refine_steps: int = 4  # of each round
+    refine_score: RefineScore = "likelihood"  # by what the codes to take back are chosen (`pgm.refinement.fits`)
     encoder_refresh: int = 1  # partition transformers only: every so many steps all codes are encoded, else new ones
 
 

@@ -16,6 +16,7 @@ COMMANDS = {
     "models": ("pgm_image.list_commands", "list the bundled and published models"),
     "convert": ("pgm_image.convert_command", "turn a published weights file into a model folder"),
     "prepare-emoji": ("pgm_image.emoji.prepare", "build the emoji data set"),
+    "draw-codes": ("pgm_image.draw_codes", "draw code grids to train a tokenizer's decoder on"),
     "train": ("pgm_image.train", "train a transformer on code shards"),
     "export": ("pgm_image.export", "turn a training run into a model folder"),
     "evaluate": ("pgm_image.evaluation.command", "measure a model: KID, FID, class and style accuracy, copying"),

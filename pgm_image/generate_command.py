@@ -5,10 +5,11 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pgm.guidance import guidance_schedule_names
 from pgm.orders import order_names
+from pgm.sampling import RefineScore
 from pgm.schedules import schedule_names
 from pgm_image.api import load
 from pgm_image.metadata import picture_settings, png_info
@@ -45,6 +46,7 @@ def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--refine-rounds", type=int, help="how often unlikely codes are taken back and drawn anew at the end"
     )
+    parser.add_argument("--refine-score", help=f"what they are found by: {' or '.join(get_args(RefineScore))}")
     parser.add_argument(
         "--encoder-refresh", type=int, help="steps between full encodings of the known codes (1 = at each step, exact)"
     )
@@ -81,7 +83,7 @@ def sampling_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """Arguments of `make_request` from those of `add_sampling_arguments`."""
     names = (
         "style", "num_images", "seed", "steps", "sampler", "schedule", "guidance_scale", "guidance_schedule",
-        "temperature", "temperature_anneal", "refine_rounds", "encoder_refresh",
+        "temperature", "temperature_anneal", "refine_rounds", "refine_score", "encoder_refresh",
         "top_k", "top_p", "roll",
     )  # fmt: skip
     return {**{name: getattr(args, name) for name in names}, "style": label(args.style)}

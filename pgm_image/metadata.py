@@ -9,7 +9,11 @@ from PIL.PngImagePlugin import PngInfo
 
 KEY = "pgm-image"
 MAX_CHARACTERS = 100_000
-OLDER = {"encoder_refresh": 1, "refine_rounds": 0}  # settings of pictures from before there were these
+OLDER = {
+    "encoder_refresh": 1,
+    "refine_rounds": 0,
+    "refine_score": "likelihood",
+}  # settings of pictures from before there were these
 
 
 def picture_settings(
@@ -43,6 +47,7 @@ def picture_settings(
         "refine_rounds": sampling["refine_rounds"],
         "refine_share": sampling["refine_share"],
         "refine_steps": sampling["refine_steps"],
+        "refine_score": sampling["refine_score"],
         "visible_length": request.visible_length,
         "version": __version__,
     }
@@ -84,5 +89,6 @@ def picture_keys() -> tuple[str, ...]:
     return (
         "model", "class_id", "style", "seed", "steps", "sampler", "schedule", "guidance_scale", "guidance_schedule",
         "temperature", "top_k", "top_p", "roll", "confidence_temperature", "temperature_warmup", "temperature_anneal",
-        "resample_known", "encoder_refresh", "refine_rounds", "refine_share", "refine_steps", "visible_length",
+        "resample_known", "encoder_refresh", "refine_rounds", "refine_share", "refine_steps", "refine_score",
+        "visible_length",
     )  # fmt: skip

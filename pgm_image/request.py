@@ -65,6 +65,7 @@ def make_request(
     refine_rounds: Any = None,
     refine_share: Any = None,
     refine_steps: Any = None,
+    refine_score: str | None = None,
     visible_length: VisibleLength = "full",
 ) -> Request:
     """Check every argument of `generate` against a model; None takes the model's recommended setting.
@@ -73,9 +74,9 @@ def make_request(
     all or one per class. temperature_anneal: the first step's temperature is this multiple of `temperature`, the last
     one's `temperature` itself, linearly between. encoder_refresh: every so many steps all known codes are encoded, at
     the others only new ones (1 = off; partition models only). refine_rounds: how often, once all codes are there, those
-    that the others make least likely are drawn anew (0 = never): the share refine_share in the first round, fewer in
-    later ones, each in refine_steps steps. Raises ValueError that names the argument, the value and
-    what is allowed.
+    that fit the others worst are drawn anew (0 = never): the share refine_share in the first round, fewer in later
+    ones, each in refine_steps steps; refine_score: "likelihood" or "typicality" (see `pgm.refinement.fits`). Raises
+    ValueError that names the argument, the value and what is allowed.
     """
     classes = resolve_labels(class_id, info.classes, "class_id", info.words)
     styles = _styles(style, info, len(classes))
@@ -100,6 +101,7 @@ def make_request(
         "refine_rounds": refine_rounds,
         "refine_share": refine_share,
         "refine_steps": refine_steps,
+        "refine_score": refine_score,
     }
     settings.update({key: value for key, value in asked.items() if value is not None})
     first = whole_number("seed", seed, 0, MAX_SEED - total)

@@ -68,6 +68,7 @@ def make_request(
     refine_rounds: Any = None,
     refine_share: Any = None,
     refine_steps: Any = None,
+    refine_score: str | None = None,
 ) -> TextRequest:
     """Check every argument of `generate` against a model; None takes the model's recommended setting.
 
@@ -75,14 +76,15 @@ def make_request(
     than there are tokens to generate (ancestral and binomial apart); temperature: 0 takes the likeliest token, which
     repeats itself; guidance_scale: on z, for models with a latent; z: one vector for all texts or one per text, None
     draws them; blank_tokens: cells of one blank; extend: see `lay_out`; refine_rounds: how often, once all tokens are
-    there, those that the others make least likely are drawn anew (0 = never): the share refine_share in the first
-    round, fewer in later ones, each in refine_steps steps. Text i has seed `seed` + i. Raises ValueError
-    that names the argument, the value and what is allowed.
+    there, those that fit the others worst are drawn anew (0 = never): the share refine_share in the first round, fewer
+    in later ones, each in refine_steps steps; refine_score: "likelihood" or "typicality" (see `pgm.refinement.fits`).
+    Text i has seed `seed` + i. Raises ValueError that names the argument, the value and what is allowed.
     """
     asked = {
         "steps": steps, "sampler": sampler, "temperature": temperature, "top_p": top_p, "top_k": top_k,
         "guidance_scale": guidance_scale, "blank_tokens": blank_tokens,
         "refine_rounds": refine_rounds, "refine_share": refine_share, "refine_steps": refine_steps,
+        "refine_score": refine_score,
     }  # fmt: skip
     settings = {**info.recommended, **{key: value for key, value in asked.items() if value is not None}}
     count = whole_number("num_texts", num_texts, 1)

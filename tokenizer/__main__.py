@@ -31,6 +31,12 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("run", help="folder of this run")
     train.add_argument("--init", metavar="FOLDER", help="start from a trained tokenizer (fresh optimiser)")
     train.add_argument(
+        "--drawn",
+        metavar="FOLDER",
+        help="code grids that a model drew (`python -m pgm_image draw-codes`): the adversarial term judges their "
+        "pictures too, so the decoder learns to make good ones of imperfect codes; with --freeze-encoder --gan-start",
+    )
+    train.add_argument(
         "--decoder-blocks",
         type=int,
         help="residual blocks per decoder level (default: as the encoder's, or those of --init; more of those begin as "
@@ -120,19 +126,22 @@ def run_train(arguments: argparse.Namespace) -> None:
     config = TrainConfig(**{field.name: getattr(arguments, field.name) for field in fields(TrainConfig)})
     if arguments.threads is not None:
         torch.set_num_threads(positive("threads", arguments.threads))
-    weights = None
+    weights = drawn = None
+    if arguments.drawn is not None and arguments.init is None:
+        raise ValueError("drawn codes are of a trained tokenizer's codebook: give it with init as well")
     if arguments.init is None:
         names = (*MODEL_FLAGS, "multipliers", "distance", "low_attention", "middle_attention")
         given = {name: getattr(arguments, name) for name in names}
         model_config = TokenizerConfig(**given, decoder_blocks=arguments.decoder_blocks)
     else:
         weights = VQGAN.from_pretrained(arguments.init)
+        drawn = None if arguments.drawn is None else drawn_grids(arguments.drawn, weights.codes_hash())
         if arguments.decoder_blocks is not None:
             weights = with_decoder_blocks(weights, arguments.decoder_blocks, config.seed)
         model_config = weights.config
     train = read_split(arguments.data, "train", model_config.image_size)
     held_out = read_split(arguments.data, "heldout", model_config.image_size)
-    trainer = Trainer(config, model_config, train, held_out, arguments.run, weights)
+    trainer = Trainer(config, model_config, train, held_out, arguments.run, weights, drawn)
     if weights is not None and trainer.step == 0:
         print(f"starting from {arguments.init} with a fresh optimiser")
     if trainer.step:
@@ -140,6 +149,16 @@ def run_train(arguments: argparse.Namespace) -> None:
     print(f"computing in {trainer.config.precision}")
     export = trainer.run()
     print(f"exported to {export}" if export else f"stopped at step {trainer.step}; the same command continues")
+
+
+def drawn_grids(folder: str, codes_hash: str):
+    """Grids (N, h, w) drawn with the codebook of that hash; ValueError for another's."""
+    from tokenizer.shards import read_grids, read_manifest
+
+    found = read_manifest(folder).get("tokenizer", {}).get("codes_hash")
+    if found != codes_hash:
+        raise ValueError(f"drawn: the codes in {folder!r} are of another tokenizer ({found}, not {codes_hash})")
+    return read_grids(folder, "drawn")
 
 
 def run_encode(arguments: argparse.Namespace) -> None:

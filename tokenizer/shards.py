@@ -72,6 +72,12 @@ def write_code_shard(folder: str | Path, stem: str, codes: np.ndarray, labels: n
     return entry
 
 
+def read_grids(folder: str | Path, split: str) -> np.ndarray:
+    """All codes of a split as grids (N, h, w) uint16."""
+    height, width = read_manifest(folder)["grid"]
+    return np.concatenate([codes for codes, _ in read_codes(folder, split)]).reshape(-1, height, width)
+
+
 def read_codes(folder: str | Path, split: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """Shards of a split as memory maps: codes (n, h*w) uint16 row-major, labels (n, 4) int32."""
     folder = Path(folder)

@@ -49,10 +49,12 @@ class Trainer:
         held_out: ImageSplit,
         folder: str | Path,
         weights: VQGAN | None = None,
+        drawn: np.ndarray | None = None,
     ) -> None:
         """`weights`: a trained model to go on from, in place, with fresh optimiser and averages.
 
-        A checkpoint in `folder` wins over it.
+        A checkpoint in `folder` wins over it. drawn: (N, h, w) code grids that a model drew with the codebook of
+        `weights`: the adversarial term then judges their pictures too. Raises ValueError where it has no such term.
         """
         size = train.images.shape[1]
         if size != model_config.image_size:
@@ -65,7 +67,9 @@ class Trainer:
             torch.manual_seed(config.seed)
             model = VQGAN(model_config) if weights is None else weights.float()
             net = (
-                None if config.gan_start is None else gan.patch_discriminator(size, config.gan_width, config.gan_layers)
+                None
+                if config.gan_start is None
+                else gan.make_discriminator(config.gan_network, size, config.gan_width, config.gan_layers)
             )
         model = model.train().to(device, memory_format=torch.channels_last)
         if config.freeze_encoder:
@@ -83,9 +87,12 @@ class Trainer:
         self.discriminator = self.gan_optimizer = None
         if net is not None:
             net = net.to(device, memory_format=torch.channels_last)
-            gan_optimizer = torch.optim.AdamW(net.parameters(), lr=config.gan_lr, betas=(0.5, 0.9))
+            judging = [p for p in net.parameters() if p.requires_grad]
+            gan_optimizer = torch.optim.AdamW(judging, lr=config.gan_lr, betas=(0.5, 0.9))
             self.discriminator, self.gan_optimizer = self.accelerator.prepare(net, gan_optimizer)
-        self.images = train.images
+        if drawn is not None:
+            _check_drawn(drawn, config, model_config)
+        self.images, self.drawn = train.images, drawn
         self.sampler = BalancedSampler(*train.labels.T)
         count = min(config.held_out_images, len(held_out))
         self.held_out = held_out.images[np.linspace(0, len(held_out) - 1, count).astype(int)]
@@ -118,7 +125,7 @@ class Trainer:
         rate = warmup_cosine(self.done, self.step, config.warmup_steps, config.lr_floor)
         _set_rate(self.optimizer, config.lr * rate)
         with self._autocast():
-            output = self.wrapped(images, self._bypass(len(images)))
+            output = self.wrapped(images, self._bypass(len(images)), self._drawn_codes(adversarial))
         error = output.images.float() - images
         losses = {"l1": error.abs().mean(), "commitment": output.commitment}
         losses["colour"] = cell_colour_loss(error, self.model.config.factor)
@@ -128,7 +135,8 @@ class Trainer:
                 losses["perceptual"] = self.perceptual(output.images, images)
                 total = total + config.perceptual_weight * losses["perceptual"]
             if adversarial:
-                losses["generator"], weight = self._adversarial(output.images, total)
+                made = output.images if output.drawn is None else torch.cat((output.images, output.drawn))
+                losses["generator"], weight = self._adversarial(made, total)
                 total = total + weight * losses["generator"]
         if not config.freeze_encoder:
             total = total + config.commitment * output.commitment
@@ -147,7 +155,7 @@ class Trainer:
         self.usage.add(output.codes)
         if adversarial:
             _set_rate(self.gan_optimizer, config.gan_lr * rate)
-            losses["discriminator"] = self._train_discriminator(images, output.images.detach())
+            losses["discriminator"] = self._train_discriminator(images, made.detach())
         return {**losses, "gradient": norm}
 
     def _bypass(self, count: int) -> Tensor | None:
@@ -157,9 +165,25 @@ class Trainer:
         rng = np.random.default_rng([self.config.seed, self.step, self.accelerator.process_index, 1])
         return torch.from_numpy(rng.random(count) < share).to(self.accelerator.device)
 
+    def _drawn_codes(self, adversarial: bool) -> Tensor | None:
+        """As many drawn grids (B, h, w) as images, while they are judged."""
+        if self.drawn is None or not adversarial:
+            return None
+        rng = np.random.default_rng([self.config.seed, self.step, self.accelerator.process_index, 2])
+        chosen = self.drawn[rng.integers(len(self.drawn), size=self.config.batch_size)]
+        return torch.from_numpy(chosen.astype(np.int64)).to(self.accelerator.device)
+
+    def _moved(self, images: Tensor, turn: int) -> Tensor:
+        """Images as the discriminator sees them in the generator's (0) or its own turn (1)."""
+        most = self.config.gan_shift
+        if not most:
+            return images
+        rng = np.random.default_rng([self.config.seed, self.step, self.accelerator.process_index, 3 + turn])
+        return gan.shifted(images, torch.from_numpy(rng.integers(-most, most + 1, (len(images), 2))))
+
     def _adversarial(self, images: Tensor, reconstruction: Tensor) -> tuple[Tensor, Tensor | float]:
         # The bare module: this pass trains the decoder, and its gradients to the discriminator are thrown away.
-        scores = self.accelerator.unwrap_model(self.discriminator)(images).float()
+        scores = self.accelerator.unwrap_model(self.discriminator)(self._moved(images, 0)).float()
         loss = gan.generator_loss(scores)
         if self.config.gan_weighting == "fixed":
             return loss, self.config.gan_weight
@@ -168,7 +192,8 @@ class Trainer:
 
     def _train_discriminator(self, real: Tensor, fake: Tensor) -> Tensor:
         with self._autocast():
-            scores = self.discriminator(torch.cat([real, fake.to(real.dtype)])).float().chunk(2)
+            shown = self._moved(torch.cat([real, fake.to(real.dtype)]), 1)
+            scores = self.discriminator(shown).float().split((len(real), len(fake)))
         loss = gan.discriminator_loss(*scores)
         self.gan_optimizer.zero_grad()
         self.accelerator.backward(loss)
@@ -319,6 +344,19 @@ class Trainer:
             self.ema.restore(self._averaged())
         self.accelerator.wait_for_everyone()
         return folder
+
+
+def _check_drawn(drawn: np.ndarray, config: TrainConfig, model: TokenizerConfig) -> None:
+    """ValueError for drawn grids that cannot be used."""
+    side = model.image_size // model.factor
+    if config.gan_start is None:
+        raise ValueError("drawn codes are for the adversarial term: give gan_start as well")
+    if not config.freeze_encoder:
+        raise ValueError("drawn codes need a codebook that stays as it is: give freeze_encoder as well")
+    if drawn.ndim != 3 or drawn.shape[1:] != (side, side) or not len(drawn):
+        raise ValueError(f"drawn codes must be (N, {side}, {side}), at least one grid, got {drawn.shape}")
+    if drawn.min() < 0 or drawn.max() >= model.codebook_size:
+        raise ValueError(f"drawn codes must be in 0..{model.codebook_size - 1}, got {drawn.min()}..{drawn.max()}")
 
 
 def cell_colour_loss(error: Tensor, factor: int) -> Tensor:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from pgm.devices import check_precision
-from tokenizer.discriminator import WEIGHTINGS
+from tokenizer import discriminator
 from tokenizer.perceptual import NETWORKS
 
 
@@ -32,6 +32,8 @@ class TrainConfig:
     gan_weight: float = _option(0.1, "weight of the adversarial loss")
     gan_weighting: str = _option("adaptive", "adaptive (gan_weight times the reconstruction's gradient norm) or fixed")
     gan_lr: float = _option(1e-4, "peak learning rate of the discriminator")
+    gan_network: str = _option("patch", "discriminator: patch (of pixels) or mobilenet (of a fixed network's features)")
+    gan_shift: int = _option(0, "most pixels by which what the discriminator sees is moved about")
     gan_width: int = _option(64, "channels of the discriminator's first layer")
     gan_layers: int = _option(3, "strided layers of the discriminator; each doubles the patch it judges")
     freeze_encoder: bool = _option(False, "train the decoder alone; codes made earlier stay valid")
@@ -65,13 +67,25 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be positive, got {value!r}")
-        for name in ("warmup_steps", "weight_decay", "commitment", "perceptual_weight", "colour_weight", "gan_weight"):
+        for name in (
+            "warmup_steps",
+            "weight_decay",
+            "commitment",
+            "perceptual_weight",
+            "colour_weight",
+            "gan_weight",
+            "gan_shift",
+        ):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be >= 0, got {getattr(self, name)!r}")
         for name in ("ema", "codebook_decay", "lr_floor", "bypass"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)!r}")
         check_precision(self.precision)
-        for name, allowed in (("perceptual", NETWORKS), ("gan_weighting", WEIGHTINGS)):
+        for name, allowed in (
+            ("perceptual", NETWORKS),
+            ("gan_weighting", discriminator.WEIGHTINGS),
+            ("gan_network", discriminator.NETWORKS),
+        ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")

@@ -30,6 +30,7 @@ class Reconstruction(NamedTuple):
     latents: Tensor  # (B, code_dim, h, w) before quantisation
     codes: Tensor  # (B, h, w) int64
     commitment: Tensor  # scalar
+    drawn: Tensor | None = None  # (D, 3, H, W), of codes that a model drew
 
 
 class VQGAN(nn.Module):
@@ -49,11 +50,18 @@ class VQGAN(nn.Module):
 
     # ---- tensors ----
 
-    def forward(self, images: Tensor, bypass: Tensor | None = None) -> Reconstruction:
-        """Training pass. images: (B, 3, H, W) in [-1, 1], sides multiples of the factor; bypass: as in `Quantizer`."""
+    def forward(self, images: Tensor, bypass: Tensor | None = None, drawn: Tensor | None = None) -> Reconstruction:
+        """Training pass. images: (B, 3, H, W) in [-1, 1], sides multiples of the factor; bypass: as in `Quantizer`.
+
+        drawn: (D, h, w) int64 codes that come from elsewhere, decoded along.
+        """
         latents = self.quant_conv(self.encoder(images))  # (B, code_dim, h, w)
         quantised, codes, commitment = self.quantizer(latents, bypass)
-        return Reconstruction(self.decoder(self.post_quant_conv(quantised)), latents, codes, commitment)
+        if drawn is None:
+            return Reconstruction(self.decoder(self.post_quant_conv(quantised)), latents, codes, commitment)
+        quantised = torch.cat((quantised, self.quantizer.lookup(drawn).permute(0, 3, 1, 2).to(quantised.dtype)))
+        decoded = self.decoder(self.post_quant_conv(quantised)).split((len(images), len(drawn)))
+        return Reconstruction(decoded[0], latents, codes, commitment, decoded[1])
 
     def latents(self, images: Tensor) -> Tensor:
         """images: (B, 3, H, W) in [-1, 1] -> (B, code_dim, H / factor, W / factor) before quantisation."""

@@ -10,6 +10,7 @@ from typing import Any
 
 SAMPLERS = ("halton", "confidence", "random", "raster")
 SCHEDULES = ("linear", "constant", "cosine")
+SCORES = ("likelihood", "typicality")
 EMOJI_SAMPLES = 2000
 
 
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--temperature-anneal", type=float, help="of the first step, as a multiple of the last (default: the model's)"
     )
     parser.add_argument("--refine-rounds", type=int, help="of taking unlikely codes back (default: the model's)")
+    parser.add_argument("--refine-score", choices=SCORES, help="what rounds take back by (default: the model's)")
     parser.add_argument("--encoder-refresh", type=int, help="steps between full encodings (default: the model's)")
     parser.add_argument("--top-k", type=int, help="keep the k likeliest codes (default: the model's)")
     parser.add_argument("--top-p", type=float, help="keep this probability mass (default: the model's)")
@@ -186,7 +188,7 @@ def sample(args: argparse.Namespace, reference: Any, device: Any) -> tuple[Any, 
 
     asked = Settings(
         args.steps, args.sampler, args.guidance, args.guidance_schedule, args.temperature, args.temperature_anneal,
-        args.top_k, args.top_p, args.refine_rounds, args.encoder_refresh,
+        args.top_k, args.top_p, args.refine_rounds, args.encoder_refresh, args.refine_score,
     )  # fmt: skip
     pipe = load(args.model, device=device)
     check_image_size(pipe, reference)

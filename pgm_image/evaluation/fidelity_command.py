@@ -127,7 +127,7 @@ def _sample(
     """One row: pictures of all labels (n,), image i with seed `seed + i`; its settings and the folder of its parts."""
     chosen = Settings(
         steps, args.sampler, guidance, args.guidance_schedule, args.temperature, args.temperature_anneal,
-        args.top_k, args.top_p, args.refine_rounds, args.encoder_refresh,
+        args.top_k, args.top_p, args.refine_rounds, args.encoder_refresh, args.refine_score,
     )  # fmt: skip
     published = dict(pipe.info.published) if args.as_published else {}
     resolved = {**chosen.resolved(pipe.recommended), **published}

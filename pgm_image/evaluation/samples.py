@@ -35,6 +35,7 @@ class Settings:
     top_p: float | None = None
     refine_rounds: int | None = None
     encoder_refresh: int | None = None
+    refine_score: str | None = None
 
     def given(self) -> dict[str, Any]:
         """The settings that are not None, as keyword arguments of `generate`."""

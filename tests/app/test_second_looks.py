@@ -139,11 +139,14 @@ def test_a_run_goes_through_the_form_a_link_a_png_and_the_history_unchanged(mode
 
 
 def test_rounds_that_are_rarely_changed_come_with_a_picture(models):
-    rare = replace(BIRDS, num_images=1, refine_share=0.5, refine_steps=2)
+    rare = replace(BIRDS, num_images=1, refine_share=0.5, refine_steps=2, refine_score="typicality")
     *_, (made, _, _) = run(models, LIMITS, rare, False)
-    assert made["total"] == len(made["steps"]) == 5 + 3 * 2 and "refine steps 2" in made["summary"]
+    assert (
+        made["total"] == len(made["steps"]) == 5 + 3 * 2
+        and "refine steps 2 · refine score typicality" in made["summary"]
+    )
     again = in_form(restore(models, LIMITS, save(made, "png", 0, len(made["steps"]) - 1)[2]))
-    assert again == rare and again.rare() == {"refine_share": 0.5, "refine_steps": 2}
+    assert again == rare and again.rare() == {"refine_share": 0.5, "refine_steps": 2, "refine_score": "typicality"}
 
 
 def test_what_is_older_than_refinement_had_none(models, value):

@@ -52,6 +52,7 @@ def test_a_seed_beyond_32_bits_keeps_every_digit():
         ({"refine_rounds": LIMITS.max_refine_rounds + 1}, "Second looks"),
         ({"refine_share": 0}, "Refine share"),
         ({"refine_steps": 1000}, "Refine steps"),
+        ({"refine_score": "charm"}, "Refine score"),
         ({"encoder_refresh": 0}, "Encoder refresh"),
     ],
 )

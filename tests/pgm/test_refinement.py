@@ -7,12 +7,12 @@ from pgm.models import make_predictor
 from pgm.orders import order_names
 from pgm.refinement import (
     all_steps,
-    least_likely,
-    log_likelihoods,
+    fits,
     noise_for,
     refinement_arguments,
     refining_steps,
     sample_and_refine,
+    worst,
 )
 from pgm.sampling import SamplingConfig, planned_steps, sample
 
@@ -105,8 +105,38 @@ def test_codes_that_do_not_fit_are_the_ones_taken_back(formula):
     predictor = formula(prefers(position))
     codes = torch.arange(L)[None] % V
     codes[0, [2, 7, 11]] = 0  # where the formula says 2, 7 and 11
-    fit, _ = log_likelihoods(predictor, codes, torch.ones(1, L, dtype=torch.bool), torch.rand(1, L))
-    assert least_likely(fit, torch.tensor([3])).nonzero()[:, 1].tolist() == [2, 7, 11]
+    fit, _ = fits(predictor, codes, torch.ones(1, L, dtype=torch.bool), torch.rand(1, L))
+    assert worst(fit, torch.tensor([3])).nonzero()[:, 1].tolist() == [2, 7, 11]
+
+
+def undecided(clean, queries):
+    """Logits: any code alike at even positions; at odd ones code 0 in nine of ten cases, else code 1."""
+    odd = torch.full((V,), -torch.inf)
+    odd[:2] = torch.tensor([0.9, 0.1]).log()
+    return torch.where((queries % 2 == 1)[..., None], odd, torch.zeros(V))
+
+
+@pytest.mark.parametrize(("score", "taken"), [("likelihood", 0), ("typicality", 1)])
+def test_typicality_forgives_surprise_where_it_was_to_be_expected(formula, score, taken):
+    codes = (torch.arange(L) % 2)[None]  # the rarer code at odd positions: log 0.1 there, log 1/12 at even ones
+    everything = torch.ones(1, L, dtype=torch.bool)
+    fit, _ = fits(formula(undecided), codes, everything, torch.rand(1, L), score)
+    assert (worst(fit, torch.tensor([L // 2])).nonzero()[:, 1] % 2 == taken).all()
+
+
+def test_rounds_take_back_by_the_score_asked_for(formula):
+    known = (torch.arange(L) % 2)[None]
+    known[0, :8] = -1
+    for score in ("likelihood", "typicality"):
+        steps = run(formula(undecided), (3,), known, refine_score=score, refine_rounds=1, refine_share=0.25)
+        first = steps[4].codes
+        again = sum(step.filled for step in steps[5:]) > 0
+        rare = first == 1
+        odd = torch.arange(L)[None] % 2 == 1
+        if score == "likelihood":  # any even one is less likely than both codes of odd ones
+            assert again.sum() == 2 and not (again & odd).any()
+        else:
+            assert again.sum() == 2 and (again & odd & rare).sum() == min(2, (odd & rare & (known < 0)).sum())
 
 
 def test_a_hot_first_draw_is_mended(formula):
@@ -121,7 +151,7 @@ def test_each_half_is_scored_without_seeing_itself(formula):
     codes = torch.arange(L)[None].repeat(2, 1) % V
     generated = torch.ones(2, L, dtype=torch.bool)
     generated[1, 5:] = False
-    log_likelihoods(predictor, codes, generated, torch.rand(2, L))
+    fits(predictor, codes, generated, torch.rand(2, L))
     asked = torch.zeros(2, L, dtype=torch.long)
     for call in predictor.calls:
         assert not call.guided
@@ -137,11 +167,12 @@ def test_each_half_is_scored_without_seeing_itself(formula):
     assert torch.equal(asked, generated.long()) and len(predictor.calls) == 2
 
 
-def test_the_likelihoods_are_those_of_the_training_pass(tiny):
+def test_the_scores_are_those_of_the_training_pass(tiny):
     model = tiny("pgm")
     predictor = predictor_of(model)
     codes, order = torch.randint(V, (2, L)), torch.rand(2, L)
-    fit, computed = log_likelihoods(predictor, codes, torch.ones(2, L, dtype=torch.bool), order)
+    fit, computed = fits(predictor, codes, torch.ones(2, L, dtype=torch.bool), order)
+    typical, _ = fits(predictor, codes, torch.ones(2, L, dtype=torch.bool), order, "typicality")
     second = order.argsort(1).argsort(1) >= L // 2
     tokens = torch.cat((torch.full((2, 1), V + 1), codes), dim=1)
     for half, bos in ((second, True), (~second, True)):  # generation shows BOS to both halves, training to one
@@ -150,6 +181,8 @@ def test_the_likelihoods_are_those_of_the_training_pass(tiny):
             logits = model(tokens, groups, torch.arange(2))[:, 1:, :V].log_softmax(-1)
         expected = logits.gather(-1, codes[..., None])[..., 0]
         assert torch.allclose(fit[half], expected[half], atol=1e-4)
+        entropy = -(logits.exp() * logits).sum(-1)
+        assert torch.allclose(typical[half], (expected + entropy)[half], atol=1e-4)
     assert computed == 2 * predictor.cost(L // 2, L // 2)
 
 
@@ -183,6 +216,7 @@ def test_schedules_that_draw_their_counts_are_refined_too(tiny, schedule):
         ({"refine_rounds": -1}, r"refine_rounds must be an integer in 0\.\.64, got -1"),
         ({"refine_rounds": "many"}, "refine_rounds must be an integer"),
         ({"refine_share": 0}, r"refine_share must be a number in \(0, 1\], got 0"),
+        ({"refine_score": "charm"}, "refine_score must be one of likelihood, typicality, got 'charm'"),
         ({"refine_steps": 0}, r"refine_steps must be an integer in 1\.\.64, got 0"),
     ],
 )

@@ -10,6 +10,7 @@ from PIL import Image
 
 from tokenizer import VQGAN
 from tokenizer.__main__ import main
+from tokenizer.shards import write_code_shard, write_manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "--image-size 16 --channels 8 --multipliers 1 1 2 --norm-groups 4 --latent-channels 8 --codebook-size 16"
@@ -38,6 +39,25 @@ def test_fine_tuning_starts_from_given_weights_with_a_fresh_optimiser(model, sha
     assert main(["train", str(shard_folder), str(tmp_path / "run"), *options]) == 0
     assert "with a fresh optimiser" in capsys.readouterr().out
     assert VQGAN.from_pretrained(tmp_path / "run" / "export").codes_hash() == model.codes_hash()
+
+
+def test_the_decoder_trains_on_grids_drawn_with_its_own_codebook_only(model, shard_folder, tmp_path, capsys):
+    pytest.importorskip("taming")
+    model.save_pretrained(tmp_path / "start")
+    grids = np.random.default_rng(0).integers(0, 16, (5, 16))
+    entry = write_code_shard(tmp_path, "drawn", grids, np.zeros((5, 4), np.int32))
+    manifest = {"grid": [4, 4], "tokenizer": {"codes_hash": model.codes_hash()}, "splits": {"drawn": [entry]}}
+    write_manifest(tmp_path, manifest)
+    options = ["--freeze-encoder", "--steps", "2", "--perceptual", "none", "--batch-size", "4"]
+    options += ["--gan-start", "0", "--gan-layers", "2"]
+    command = ["train", str(shard_folder), str(tmp_path / "run"), *options, "--drawn", str(tmp_path)]
+    assert main([*command, "--init", str(tmp_path / "start")]) == 0
+    assert VQGAN.from_pretrained(tmp_path / "run" / "export").codes_hash() == model.codes_hash()
+    assert main(command) == 2
+    assert "give it with init" in capsys.readouterr().err
+    write_manifest(tmp_path, manifest | {"tokenizer": {"codes_hash": "0"}})
+    assert main([*command, "--init", str(tmp_path / "start")]) == 2
+    assert "are of another tokenizer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

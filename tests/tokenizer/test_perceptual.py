@@ -96,3 +96,35 @@ def test_the_discriminator_scores_patches_and_names_what_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "taming.modules.discriminator.model", None)
     with pytest.raises(ModuleNotFoundError, match="pip install taming-transformers"):
         discriminator.patch_discriminator(64)
+
+
+def test_the_feature_discriminator_learns_to_tell_pictures_apart_and_its_features_stay(installed):
+    torch.manual_seed(0)
+    net = discriminator.make_discriminator("mobilenet", 16, width=8, layers=0).train()
+    before = {name: value.clone() for name, value in net.network.state_dict().items()}
+    optimizer = torch.optim.Adam([p for p in net.parameters() if p.requires_grad], 1e-2)
+    real = torch.rand(4, 3, 16, 16) * 2 - 1
+    fake = torch.nn.functional.avg_pool2d(real, 4).repeat_interleave(4, 2).repeat_interleave(4, 3)
+    for _ in range(12):
+        loss = discriminator.discriminator_loss(net(real), net(fake))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert net(real).mean() > net(fake).mean() + 0.5
+    assert all(torch.equal(value, before[name]) for name, value in net.network.state_dict().items())
+    fake.requires_grad_()
+    discriminator.generator_loss(net(fake)).backward()
+    assert fake.grad.abs().sum() > 0
+
+
+def test_an_unknown_discriminator_is_refused():
+    with pytest.raises(ValueError, match="gan_network must be one of"):
+        discriminator.make_discriminator("resnet", 64, 64, 3)
+
+
+def test_pictures_are_moved_by_their_offsets_and_edges_repeat():
+    images = torch.arange(2 * 3 * 5 * 6).reshape(2, 3, 5, 6).float()
+    moved = discriminator.shifted(images, torch.tensor([[1, -2], [0, 0]]))
+    assert torch.equal(moved[1], images[1])
+    assert torch.equal(moved[0, :, 1:, :4], images[0, :, :-1, 2:])
+    assert torch.equal(moved[0, :, 0], moved[0, :, 1]) and torch.equal(moved[0, :, :, 4], moved[0, :, :, 5])

@@ -19,6 +19,8 @@ from tokenizer.train_config import TrainConfig
 
 QUICK = TrainConfig(steps=8, batch_size=4, perceptual="none", precision="fp32", warmup_steps=2, log_every=1)
 WITH_GAN = replace(QUICK, gan_start=2, gan_width=4, gan_layers=2)
+WITH_DRAWN = replace(WITH_GAN, freeze_encoder=True, gan_shift=2)
+DRAWN = np.random.default_rng(0).integers(0, 16, (9, 4, 4)).astype(np.uint16)
 
 
 def lines(folder) -> list[dict]:
@@ -52,15 +54,17 @@ def test_training_learns_the_pictures(config, split, tmp_path):
     assert after.l1 < before.l1 / 2
 
 
-@pytest.mark.parametrize("settings", [QUICK, WITH_GAN], ids=["plain", "gan"])
-def test_a_killed_run_resumes_to_the_same_result(settings, config, split, tmp_path):
+@pytest.mark.parametrize(
+    "settings, drawn", [(QUICK, None), (WITH_GAN, None), (WITH_DRAWN, DRAWN)], ids=["plain", "gan", "drawn"]
+)
+def test_a_killed_run_resumes_to_the_same_result(settings, drawn, config, split, tmp_path):
     if settings.gan_start is not None:
         pytest.importorskip("taming")
-    whole = Trainer(settings, config, split, split, tmp_path / "whole").run()
-    killed = Trainer(settings, config, split, split, tmp_path / "killed")
+    whole = Trainer(settings, config, split, split, tmp_path / "whole", drawn=drawn).run()
+    killed = Trainer(settings, config, split, split, tmp_path / "killed", drawn=drawn)
     stop_at(killed, 4)
     assert killed.run() is None and killed.step == 5
-    resumed = Trainer(settings, config, split, split, tmp_path / "killed")
+    resumed = Trainer(settings, config, split, split, tmp_path / "killed", drawn=drawn)
     assert resumed.step == 5
     export = resumed.run()
     expected = weights(whole)
@@ -130,6 +134,38 @@ def test_fine_tuning_the_decoder_keeps_the_codes(model, config, split, tmp_path)
     assert torch.equal(tuned.encode(images), model.encode(images))
     assert not torch.equal(tuned.decoder.conv_out.weight, model.decoder.conv_out.weight)
     assert all(np.isfinite(line["discriminator"]) for line in lines(tmp_path / "run") if "l1" in line)
+
+
+def test_drawn_codes_are_judged_beside_the_reconstructions(model, config, split, tmp_path):
+    pytest.importorskip("taming")
+    settings = replace(WITH_DRAWN, gan_start=1)
+    trainer = Trainer(settings, config, split, split, tmp_path, model, DRAWN)
+    shown = []
+    judge = trainer._adversarial
+    trainer._adversarial = lambda made, total: shown.append(made) or judge(made, total)
+    trainer.train_step(trainer.batch())
+    trainer.step += 1
+    assert not shown  # not before gan_start
+    expected = model.decode(trainer._drawn_codes(True))
+    trainer.train_step(trainer.batch())
+    (made,) = shown
+    assert made.shape == (2 * settings.batch_size, 3, 16, 16) and made.requires_grad
+    torch.testing.assert_close(made[settings.batch_size :].detach().clamp(-1, 1), expected)
+
+
+@pytest.mark.parametrize(
+    "drawn, fields, says",
+    [
+        (DRAWN, {"gan_start": None}, "gan_start"),
+        (DRAWN, {"freeze_encoder": False}, "freeze_encoder"),
+        (DRAWN[:, :3], {}, r"must be \(N, 4, 4\), at least one grid, got \(9, 3, 4\)"),
+        (DRAWN[:0], {}, "at least one grid"),
+        (DRAWN + 1, {}, r"must be in 0\.\.15, got 1\.\.16"),
+    ],
+)
+def test_drawn_codes_that_cannot_be_used_are_refused(drawn, fields, says, config, split, tmp_path):
+    with pytest.raises(ValueError, match=says):
+        Trainer(replace(WITH_DRAWN, **fields), config, split, split, tmp_path, drawn=drawn)
 
 
 def test_a_run_leaves_metrics_settings_and_a_sheet(config, split, tmp_path):
@@ -206,6 +242,8 @@ def test_pictures_or_checkpoints_of_another_size_are_refused(config, split, tmp_
         ({"ema": 1.0}, r"ema must be in \[0, 1\)"),
         ({"perceptual": "vgg"}, "perceptual must be one of"),
         ({"gan_weighting": "soft"}, "gan_weighting must be one of"),
+        ({"gan_network": "vgg"}, "gan_network must be one of"),
+        ({"gan_shift": -1}, "gan_shift must be >= 0"),
         ({"precision": "fp16"}, "precision must be one of"),
     ],
 )
