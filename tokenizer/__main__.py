@@ -71,6 +71,14 @@ def parser() -> argparse.ArgumentParser:
     encode.add_argument(
         "--flip", action="store_true", help="training pictures also mirrored (the published recipe does not)"
     )
+    encode.add_argument(
+        "--moved-copies",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of each training picture, moved by a few pixels: their codes are others, so that small data lasts longer",
+    )
+    encode.add_argument("--moved-by", type=int, default=3, help="most pixels each way (default: 3)")
     encode.add_argument("--classes", metavar="FILE", help="names of the classes in order: JSON, or one a line")
     encode.add_argument("--decoders", type=int, default=4, help="threads per process that decode pictures (default: 4)")
     encode.add_argument("--threads", type=int, help="CPU threads")
@@ -180,7 +188,7 @@ def run_encode(arguments: argparse.Namespace) -> None:
         arguments.codes,
         name,
         positive("batch-size", arguments.batch_size),
-        preparation=Preparation(arguments.crop, arguments.flip),
+        preparation=Preparation(arguments.crop, arguments.flip, arguments.moved_copies, arguments.moved_by),
         class_names=read_class_names(arguments.classes) if arguments.classes else None,
         threads=positive("decoders", arguments.decoders),
     )

@@ -73,18 +73,6 @@ def make_discriminator(network: str, image_size: int, width: int, layers: int) -
     raise ValueError(f"gan_network must be one of {NETWORKS}, got {network!r}")
 
 
-def shifted(images: Tensor, offsets: Tensor) -> Tensor:
-    """Each picture of (B, 3, H, W) moved by its own offsets (B, 2) in pixels, edges repeated.
-
-    What a discriminator sees is moved about so that it cannot learn few pictures by heart (arXiv 2006.10738).
-    """
-    most = int(offsets.abs().max()) if len(offsets) else 0
-    height, width = images.shape[-2:]
-    padded = F.pad(images, (most,) * 4, mode="replicate")
-    corners = (most - offsets).tolist()
-    return torch.stack([p[:, y : y + height, x : x + width] for p, (y, x) in zip(padded, corners, strict=True)])
-
-
 def discriminator_loss(real: Tensor, fake: Tensor) -> Tensor:
     """Hinge loss over score maps of any equal shape: real above 1, fake below -1."""
     return 0.5 * (F.relu(1 - real).mean() + F.relu(1 + fake).mean())

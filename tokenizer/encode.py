@@ -5,6 +5,7 @@ and what is written does not depend on how many processes there were.
 """
 
 import json
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -32,10 +33,35 @@ class Preparation:
 
     crop: str = "square"  # or "imagenet": short side resized, then the centre
     flip: bool = False  # training pictures also as their mirror image, right after them
+    moved_copies: int = 0  # of each training picture, right after it and its mirror image
+    moved_by: int = 3  # most pixels each way, edges repeated
 
     def __post_init__(self) -> None:
+        for name, least in (("moved_copies", 0), ("moved_by", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)}")
         if self.crop not in CROPS:
             raise ValueError(f"crop must be one of {', '.join(CROPS)}, got {self.crop!r}")
+
+    @property
+    def versions(self) -> int:
+        """Of each training picture."""
+        return (1 + self.flip) * (1 + self.moved_copies)
+
+    def apply(self, images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """images: (n, S, S, 3) uint8 -> (n * versions, S, S, 3), the versions of a picture one after the other."""
+        if self.flip:
+            images = np.stack([images, images[:, :, ::-1]], axis=1).reshape(-1, *images.shape[1:])
+        if not self.moved_copies:
+            return images
+        copies = torch.from_numpy(np.ascontiguousarray(images)).repeat_interleave(1 + self.moved_copies, 0)
+        offsets = rng.integers(-self.moved_by, self.moved_by + 1, (len(images), 1 + self.moved_copies, 2))
+        offsets[:, 0] = 0  # the picture itself
+        return (
+            pixels.moved(copies.permute(0, 3, 1, 2), torch.from_numpy(offsets.reshape(-1, 2)))
+            .permute(0, 2, 3, 1)
+            .numpy()
+        )
 
 
 def encode_folder(
@@ -78,7 +104,7 @@ def encode_folder(
         parts = open_parts()
         for number, part in enumerate(parts):
             if number % state.num_processes == state.process_index and not _labels_path(target, part).exists():
-                count = _encode_part(model, part, target, batch_size, preparation.flip and split == "train")
+                count = _encode_part(model, part, target, batch_size, preparation if split == "train" else None)
                 report(f"{part.stem}: {count} images")
         state.wait_for_everyone()
         labels = [np.load(_labels_path(target, part)) for part in parts]
@@ -118,12 +144,12 @@ def read_class_names(path: str | Path) -> list[str]:
     return [value if isinstance(value, str) else value[0] for value in values]
 
 
-def _encode_part(model: VQGAN, part: Part, target: Path, batch_size: int, flip: bool) -> int:
+def _encode_part(model: VQGAN, part: Part, target: Path, batch_size: int, preparation: Preparation | None) -> int:
     codes, labels = [], []
+    rng = np.random.default_rng(zlib.crc32(part.stem.encode()))  # the same moves however parts are shared out
     for images, rows in _ahead(part.batches(batch_size)):
-        if flip:
-            images = np.stack([images, images[:, :, ::-1]], axis=1).reshape(-1, *images.shape[1:])
-            rows = np.repeat(rows, 2, axis=0)
+        if preparation is not None:
+            images, rows = preparation.apply(images, rng), np.repeat(rows, preparation.versions, axis=0)
         codes.append(encode_images(model, np.ascontiguousarray(images), batch_size))
         labels.append(rows)
     if not codes:
@@ -144,7 +170,8 @@ def _ahead(items: Iterator[Item]) -> Iterator[Item]:
 
 def _check_same(target: Path, manifest: dict) -> None:
     other = read_manifest(target)
-    other.setdefault("preparation", asdict(Preparation()))  # of folders written before there was a choice
+    before = other.get("preparation", {})  # of folders written before there was a choice, or less of one
+    other["preparation"] = asdict(Preparation()) | before
     for field in ("name", "tokenizer", "preparation"):
         if other.get(field) != manifest[field]:
             raise ValueError(f"{str(target)!r} holds codes with {field} {other.get(field)}, not {manifest[field]}")

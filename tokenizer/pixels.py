@@ -44,3 +44,13 @@ def sheet(rows: Sequence[Tensor], columns: int = 16) -> Image.Image:
             block = torch.cat([block, block.new_full((len(rows), missing, *block.shape[2:]), 255)], 1)
         blocks.append(block.permute(0, 2, 1, 3, 4).flatten(2, 3).flatten(0, 1))  # (R*H, columns*W, 3)
     return Image.fromarray(torch.cat(blocks).numpy())
+
+
+def moved(images: Tensor, offsets: Tensor) -> Tensor:
+    """Each picture of (B, C, H, W) moved by its own offsets (B, 2), down and right in pixels, edges repeated."""
+    height, width = images.shape[-2:]
+    offsets = offsets.to(images.device)
+    rows = (torch.arange(height, device=images.device) - offsets[:, :1]).clamp(0, height - 1)  # (B, H)
+    columns = (torch.arange(width, device=images.device) - offsets[:, 1:]).clamp(0, width - 1)  # (B, W)
+    which = torch.arange(len(images), device=images.device)[:, None, None]
+    return images.permute(0, 2, 3, 1)[which, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2)

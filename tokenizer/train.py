@@ -174,12 +174,15 @@ class Trainer:
         return torch.from_numpy(chosen.astype(np.int64)).to(self.accelerator.device)
 
     def _moved(self, images: Tensor, turn: int) -> Tensor:
-        """Images as the discriminator sees them in the generator's (0) or its own turn (1)."""
+        """Images as the discriminator sees them in the generator's (0) or its own turn (1).
+
+        It cannot learn few pictures by heart when they are moved about (arXiv 2006.10738).
+        """
         most = self.config.gan_shift
         if not most:
             return images
         rng = np.random.default_rng([self.config.seed, self.step, self.accelerator.process_index, 3 + turn])
-        return gan.shifted(images, torch.from_numpy(rng.integers(-most, most + 1, (len(images), 2))))
+        return pixels.moved(images, torch.from_numpy(rng.integers(-most, most + 1, (len(images), 2))))
 
     def _adversarial(self, images: Tensor, reconstruction: Tensor) -> tuple[Tensor, Tensor | float]:
         # The bare module: this pass trains the decoder, and its gradients to the discriminator are thrown away.

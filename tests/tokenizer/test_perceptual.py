@@ -120,11 +120,3 @@ def test_the_feature_discriminator_learns_to_tell_pictures_apart_and_its_feature
 def test_an_unknown_discriminator_is_refused():
     with pytest.raises(ValueError, match="gan_network must be one of"):
         discriminator.make_discriminator("resnet", 64, 64, 3)
-
-
-def test_pictures_are_moved_by_their_offsets_and_edges_repeat():
-    images = torch.arange(2 * 3 * 5 * 6).reshape(2, 3, 5, 6).float()
-    moved = discriminator.shifted(images, torch.tensor([[1, -2], [0, 0]]))
-    assert torch.equal(moved[1], images[1])
-    assert torch.equal(moved[0, :, 1:, :4], images[0, :, :-1, 2:])
-    assert torch.equal(moved[0, :, 0], moved[0, :, 1]) and torch.equal(moved[0, :, :, 4], moved[0, :, :, 5])

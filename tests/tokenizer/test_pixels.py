@@ -35,3 +35,11 @@ def test_a_sheet_shows_rows_above_each_other_and_pads_with_white():
     assert sheet.shape == (8, 4, 3)
     assert sheet[:2].max() == 0 and sheet[2:4].min() == 255  # first two pictures, then their counterparts
     assert sheet[4:6, :2].max() == 0 and sheet[4:6, 2:].min() == 255
+
+
+def test_pictures_are_moved_by_their_offsets_and_edges_repeat():
+    images = torch.arange(2 * 3 * 5 * 6).reshape(2, 3, 5, 6).float()
+    moved = pixels.moved(images, torch.tensor([[1, -2], [0, 0]]))
+    assert torch.equal(moved[1], images[1])
+    assert torch.equal(moved[0, :, 1:, :4], images[0, :, :-1, 2:])
+    assert torch.equal(moved[0, :, 0], moved[0, :, 1]) and torch.equal(moved[0, :, :, 4], moved[0, :, :, 5])

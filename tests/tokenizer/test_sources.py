@@ -18,7 +18,7 @@ from tokenizer import pixels
 from tokenizer.__main__ import main
 from tokenizer.encode import Preparation, encode_folder, read_class_names
 from tokenizer.picture_crops import crop_to
-from tokenizer.shards import read_codes
+from tokenizer.shards import read_codes, read_images
 from tokenizer.webdataset import find_tars
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,6 +98,27 @@ def test_flipped_pictures_follow_their_originals_in_training_only(model, tars, t
     assert labels[:, 0].tolist() == [0, 0, 1, 1]
     with pytest.raises(ValueError, match="holds codes with preparation"):
         encode_folder(model, tars, tmp_path / "codes", "tiny", report=quiet)
+
+
+def test_moved_copies_follow_their_originals_in_training_only(model, shard_folder, tmp_path):
+    preparation, images = Preparation(moved_copies=2, moved_by=1), read_images(shard_folder, "train")
+    moved = encode_folder(model, shard_folder, tmp_path / "moved", "tiny", 5, preparation=preparation, report=quiet)
+    encode_folder(model, shard_folder, tmp_path / "plain", "tiny", report=quiet)
+    counts = {split: sum(e["count"] for e in entries) for split, entries in moved["splits"].items()}
+    assert counts == {"train": 3 * len(images), "heldout": 8}
+    (codes, labels), (plain, _) = (read_codes(tmp_path / name, "train")[0] for name in ("moved", "plain"))
+    assert np.array_equal(codes[::3], plain) and np.array_equal(labels[1::3], images.labels)
+    edges = np.pad(images.images, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
+    for index in range(4):  # each copy is the picture in one of the nine places it can be moved to
+        places = [edges[index, y : y + 16, x : x + 16] for y in range(3) for x in range(3)]
+        possible = model.encode(pixels.from_uint8(torch.from_numpy(np.stack(places)))).flatten(1).numpy()
+        for copy in (1, 2):
+            assert (possible == codes[3 * index + copy]).all(1).any()
+    assert not np.array_equal(codes[1::3], codes[2::3])
+    again = encode_folder(model, shard_folder, tmp_path / "again", "tiny", 7, preparation=preparation, report=quiet)
+    assert again == moved and np.array_equal(read_codes(tmp_path / "again", "train")[0][0], codes)
+    with pytest.raises(ValueError, match="moved_copies must be >= 0, got -1"):
+        Preparation(moved_copies=-1)
 
 
 @pytest.mark.parametrize("size", [(300, 200), (200, 301), (64, 64), (17, 500)])
