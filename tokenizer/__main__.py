@@ -1,4 +1,4 @@
-"""Command line: python -m tokenizer train | encode | reconstruct | convert."""
+"""Command line: python -m tokenizer train | average | encode | reconstruct | convert."""
 
 import argparse
 import sys
@@ -46,6 +46,16 @@ def parser() -> argparse.ArgumentParser:
     _add_train_flags(train.add_argument_group("training"))
     train.add_argument("--threads", type=int, help="CPU threads (torch's own choice if not given)")
     train.set_defaults(action=run_train)
+
+    average = commands.add_parser(
+        "average",
+        help="average decoders of the same codes, weight by weight",
+        description="Between a decoder and the one that further training made of it lies one that has most of both.",
+    )
+    average.add_argument("tokenizers", nargs="+", help="tokenizer folders, each trained from the one before")
+    average.add_argument("--shares", type=float, nargs="+", help="of each in the average (default: equal)")
+    average.add_argument("--out", required=True, help="folder to write")
+    average.set_defaults(action=run_average)
 
     encode = commands.add_parser(
         "encode",
@@ -167,6 +177,19 @@ def drawn_grids(folder: str, codes_hash: str):
     if found != codes_hash:
         raise ValueError(f"drawn: the codes in {folder!r} are of another tokenizer ({found}, not {codes_hash})")
     return read_grids(folder, "drawn")
+
+
+def run_average(arguments: argparse.Namespace) -> None:
+    """`average`: one tokenizer from several whose encoder and codebook are the same."""
+    from pgm.averaging import average
+    from tokenizer.vqgan import VQGAN
+
+    models = [VQGAN.from_pretrained(folder) for folder in arguments.tokenizers]
+    hashes = {model.codes_hash() for model in models}
+    if len(hashes) > 1:
+        raise ValueError(f"tokenizers to average must make the same codes, got {len(hashes)} kinds of codes")
+    average(models, arguments.shares or [1 / len(models)] * len(models)).save_pretrained(arguments.out)
+    print(arguments.out)
 
 
 def run_encode(arguments: argparse.Namespace) -> None:

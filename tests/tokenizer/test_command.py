@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from tokenizer import VQGAN
@@ -58,6 +59,24 @@ def test_the_decoder_trains_on_grids_drawn_with_its_own_codebook_only(model, sha
     write_manifest(tmp_path, manifest | {"tokenizer": {"codes_hash": "0"}})
     assert main([*command, "--init", str(tmp_path / "start")]) == 2
     assert "are of another tokenizer" in capsys.readouterr().err
+
+
+def test_decoders_of_the_same_codes_are_averaged(model, tmp_path, capsys):
+    model.save_pretrained(tmp_path / "a")
+    before = model.decoder.conv_out.weight.clone()
+    torch.nn.init.ones_(model.decoder.conv_out.weight)
+    model.save_pretrained(tmp_path / "b")
+    folders = [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert main(["average", *folders, "--shares", "0.25", "0.75", "--out", str(tmp_path / "c")]) == 0
+    averaged = VQGAN.from_pretrained(tmp_path / "c")
+    torch.testing.assert_close(averaged.decoder.conv_out.weight, 0.25 * before + 0.75)
+    assert averaged.codes_hash() == model.codes_hash()
+    assert main(["average", *folders, "--shares", "0.25", "--out", str(tmp_path / "d")]) == 2
+    assert "shares must be as many as models" in capsys.readouterr().err
+    torch.nn.init.ones_(model.quant_conv.bias)
+    model.save_pretrained(tmp_path / "b")
+    assert main(["average", *folders, "--out", str(tmp_path / "d")]) == 2
+    assert "must make the same codes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
