@@ -9,11 +9,8 @@ from PIL.PngImagePlugin import PngInfo
 
 KEY = "pgm-image"
 MAX_CHARACTERS = 100_000
-OLDER = {
-    "encoder_refresh": 1,
-    "refine_rounds": 0,
-    "refine_score": "likelihood",
-}  # settings of pictures from before there were these
+# Settings of pictures from before there were these.
+OLDER = {"encoder_refresh": 1, "refine_rounds": 0, "refine_score": "likelihood"}
 
 
 def picture_settings(
